@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..advice.communication import RECORD_ALL
+from ..advice.communication import OF_ONE_RECORDING, PACE, RECORD_ALL, SMALL_BYTES
 from ..advice.model import Certainty, Culprit
 from ..names import text
 from .model import Answer, Claim, RowKey, Rows
@@ -18,21 +18,24 @@ if TYPE_CHECKING:
 
     from ..distributed.run import Ranks
 
-OF_RUN = ("run_advice", "stragglers")
+Frames = Mapping[str, "pl.DataFrame"]
+
+OF_RUN = ("run_advice", "stragglers", "rank_steps", "communication")
 """The views of a run behind its answer."""
 
 MOST_RANKS = 8
 _MOST_LATE = 3  # whose recordings are read for their causes
-_LATE = ("straggler", "slow_at_times")
+LATE = ("straggler", "slow_at_times")
 _SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
 _OF_HOST = (
     *("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer"),
     *("data_loading", "main_thread_waits", "small_operators", "operator_loop", "garbage_collection", "repeated_gap"),
     "longer_host_steps",
 )
-_NAMES_LAST = (*_LATE, "last_rank")
+_NAMES_LAST = (*LATE, "last_rank")
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
+_NEARLY_ALL = 0.9  # of the time of all calls
 _MORE = 1.02  # times the calls of another rank
 _IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
 """Where the title of a late rank says in which steps it is late."""
@@ -49,20 +52,26 @@ def run_answer(
     recording: Answer, ranks: Ranks, views: Views, workers: int, answer_of: Callable[[str], Answer | None]
 ) -> Answer:
     """`with_ranks` of the summaries of a run; `answer_of` answers about a worker's recording, None if it can't."""
-    frames = [None if views[view].is_missing(ranks) else views[view].frame(ranks, {}) for view in OF_RUN]
+    frames = frames_of_run(ranks, views)
     late = [recording if worker == recording.worker else answer_of(worker) for worker in late_workers(frames)]
     return with_ranks(recording, frames, views, workers, [answer for answer in late if answer is not None])
 
 
-def late_workers(frames: Sequence[pl.DataFrame | None]) -> list[str]:
+def frames_of_run(ranks: Ranks, views: Views) -> Frames:
+    """The views OF_RUN of summaries; without those that lack data."""
+    ranks_of = {view: ranks.of_span if views[view].scope == "span" else ranks for view in OF_RUN}
+    return {view: views[view].frame(of, {}) for view, of in ranks_of.items() if not views[view].is_missing(of)}
+
+
+def late_workers(frames: Frames) -> list[str]:
     """The workers that the others wait for most, by the views OF_RUN, the first one most; at most three."""
-    rows = () if frames[0] is None else rows_of(frames[0])
-    return [row["filter"] for row in rows if row["rule"] in _LATE][:_MOST_LATE]
+    rows = rows_of(frames["run_advice"]) if "run_advice" in frames else ()
+    return [row["filter"] for row in rows if row["rule"] in LATE][:_MOST_LATE]
 
 
 def with_ranks(
     recording: Answer,
-    frames: Sequence[pl.DataFrame | None],
+    frames: Frames,
     views: Views,
     workers: int,
     late: Sequence[Answer] = (),
@@ -71,19 +80,17 @@ def with_ranks(
 
     Args:
         recording: The answer about one of its recordings.
-        frames: The views OF_RUN; None if there is no data.
+        frames: The views OF_RUN, without those that lack data.
         views: All views.
         workers: How many the run has.
         late: The answers about the recordings of `late_workers`, which name their code.
     """
-    advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
-    of_run = [_claim(row, rank_rows, views) for row in advice]
-    for own_answer in late or [recording]:
-        of_run = [_with_own_cause(claim, own_answer, _late_ns(claim, rank_rows)) for claim in of_run]
-        of_run = [_with_own_work(claim, own_answer, recording, _late_ns(claim, rank_rows)) for claim in of_run]
-    late_claims = [claim for claim in of_run if claim.id in _LATE]
+    rank_rows = _rank_rows(frames)
+    of_run = claims_of_run(frames, views, late or [recording], recording)
+    late_claims = [claim for claim in of_run if claim.id in LATE]
     own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
+    own = (_with_waits(claim, frames, recording.worker) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
@@ -98,8 +105,28 @@ def with_ranks(
     )
 
 
+def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: Answer | None = None) -> list[Claim]:
+    """What ranks say of each other, late ranks with what their own recordings say.
+
+    Args:
+        frames, views, late: As in `with_ranks`.
+        other: The answer about a recording that a late rank's operators are compared with.
+    """
+    rank_rows = _rank_rows(frames)
+    claims = [_claim(row, rank_rows, views) for row in rows_of(frames["run_advice"])] if "run_advice" in frames else []
+    for own_answer in late:
+        claims = [_with_own_cause(claim, own_answer, _late_ns(claim, rank_rows)) for claim in claims]
+        if other is not None:
+            claims = [_with_own_work(claim, own_answer, other, _late_ns(claim, rank_rows)) for claim in claims]
+    return claims
+
+
+def _rank_rows(frames: Frames) -> Rows:
+    return rows_of(frames["stragglers"]) if "stragglers" in frames else ()
+
+
 def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
-    worker = row["filter"] if row["rule"] in _LATE else None
+    worker = row["filter"] if row["rule"] in LATE else None
     rank = next((other["rank"] for other in stragglers if other["worker"] == worker), None)
     measurement, cause = _CERTAINTY[row["confidence"]]
     return Claim(
@@ -130,7 +157,7 @@ def _late_ns(claim: Claim, rank_rows: Rows) -> float:
 
 def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
     """A late rank with the code that its own recording names for as much of the host's time."""
-    if claim.id not in _LATE or claim.culprit.worker != recording.worker:
+    if claim.id not in LATE or claim.culprit.worker != recording.worker:
         return claim
     least_ns = _MOSTLY * late_ns
     causes = (own for own in recording.claims if own.id in _OF_HOST and (own.saving_ns or 0) >= least_ns)
@@ -146,7 +173,7 @@ def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
 
 def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) -> Claim:
     """A late rank with the operator that it calls more often than another rank does, for as much of its time."""
-    if claim.id not in _LATE or claim.culprit.worker != late.worker or claim.culprit.function or not late.steps:
+    if claim.id not in LATE or claim.culprit.worker != late.worker or claim.culprit.function or not late.steps:
         return claim
     operators, of_other = (
         {row["name"]: row for row in answer.rows.get("top", ()) if row["kind"] == "operator"}
@@ -204,3 +231,40 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
 def _after(claim: Claim, slow: str, much: str) -> Claim:
     title = f"{claim.title.removesuffix('.')}: {much} of it is waiting for {slow}."
     return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")
+
+
+def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
+    """A claim about communication with how much of it is waiting, and how long moving data takes, where that is known.
+
+    That takes a recording of each rank: else one that wasn't recorded may have come last.
+    """
+    if claim.id not in _OF_COMMUNICATION or "rank_steps" not in frames or "communication" not in frames:
+        return claim
+    steps = [row for row in rows_of(frames["rank_steps"]) if row["worker"] == worker and row["is_complete"]]
+    calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
+    known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
+    if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
+        return claim
+    if any(row["wait_ns"] is None for row in steps):
+        return claim
+    wait, transfer = (
+        text.time(sum(row[name] for row in steps) / len(steps)) for name in ("wait_ns", "exposed_transfer_ns")
+    )
+    split = f" Waiting for other ranks takes {wait} of it, moving data {transfer}."
+    evidence = OF_ONE_RECORDING.sub(split, claim.evidence)
+    return replace(claim, evidence=PACE.sub(lambda match: _with_transfer(match, calls), evidence))
+
+
+def _with_transfer(pace: re.Match[str], calls: Sequence[dict[str, Any]]) -> str:
+    """How long the fastest large call of a kind moves data, once all ranks have come."""
+    large = [
+        row
+        for row in calls
+        if row["operation"] == pace["kind"] and row["mean_transfer_ns"] and (row["message_bytes"] or 0) >= SMALL_BYTES
+    ]
+    if not large:
+        return f"is {pace['kind']} {pace['calls']}"
+    fastest = max(large, key=lambda row: row["message_bytes"] / row["mean_transfer_ns"])
+    size, ns = fastest["message_bytes"], fastest["mean_transfer_ns"]
+    moves = f"which moves {text.digits(size / 1e6)} MB in {text.time(ns)} once all ranks have come"
+    return f"is {pace['kind']} {pace['calls']}, {moves} ({text.digits(size / ns)} GB/s)"
