@@ -12,6 +12,7 @@ from kinetoscope_tb.advice.model import Advice, Culprit
 from kinetoscope_tb.advice.witnesses import examine
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.answer.run import late_workers, run_answer, with_ranks
+from kinetoscope_tb.answer.step_work import StepWork, step_work
 from kinetoscope_tb.engine.answers import cached_frame
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
@@ -273,3 +274,58 @@ def test_waits_that_one_recording_bounds_are_measured_by_all():
 def test_what_communication_waits_stays_open_where_a_rank_is_missing():
     alone, claim = in_run(Truth(**LATE, missing=(3,)))
     assert claim.evidence == alone.evidence
+
+
+AUGMENT = "data.py(30): augment"
+
+
+def steps_of_ranks(own_ms):
+    """The view of ranks and steps: rank2 takes so many ms, two others 10 ms."""
+    schema = EVERY_VIEW["rank_steps"].table.schema()
+    rows = [
+        {"worker": worker, "step": str(step), "is_complete": True, "without_waiting_ns": ms * MS}
+        for worker in ("rank0", "rank1", "rank2")
+        for step, ms in enumerate(own_ms if worker == "rank2" else [10] * len(own_ms))
+    ]
+    return pl.DataFrame(rows, schema=schema)
+
+
+@pytest.mark.parametrize(("longer", "is_named"), [({"1": 9, "3": 8}, True), ({"0": 9}, False), ({"1": 3}, False)])
+def test_a_rank_that_is_late_in_some_steps_is_explained_by_what_takes_longer_in_them(longer, is_named):
+    title = "Rank 2 spends 8 ms longer on the host in 2 of 4 steps: 4 ms of each step wait for it."
+    frames = {
+        "run_advice": run_rows(rule="slow_at_times", title=title, saving_ns=4 * MS, confidence="high"),
+        "stragglers": STRAGGLERS.with_columns(cause=pl.lit("the host"), part_ns=pl.lit(8 * MS)),
+        "rank_steps": steps_of_ranks([10, 18, 10, 18]),
+    }
+    work = StepWork(AUGMENT, Culprit(function=AUGMENT), {step: ms * MS for step, ms in longer.items()})
+    own = replace(of_rank("rank2", "copies"), step_work=(work,))
+    verdict = with_ranks(of_rank("rank0", "copies"), frames, EVERY_VIEW, 3, [own]).verdict
+    assert (verdict.culprit.function == AUGMENT) == is_named
+    assert (f"in 2 of 4 steps, most of it in `{AUGMENT}`: 4 ms" in verdict.title) == is_named
+    assert verdict.evidence.endswith(f"In these steps `{AUGMENT}` takes 8.5 ms, else 0 ns.") == is_named
+    assert (verdict.action == "Do.") != is_named
+
+
+def test_what_takes_longer_in_some_steps_is_found_without_libraries_and_loops():
+    builder = TraceBuilder().python("train.py(1): main", 0, 40 * MS)
+    for step in range(4):
+        begin = step * 10 * MS
+        builder.step(step, begin, 10 * MS).python("train.py(5): train_step", begin, 10 * MS)
+        if step % 2:
+            builder.python(AUGMENT, begin, 2 * MS).python("torch/functional.py(9): pad", begin, 1 * MS)
+        builder.python("log.py(3): write", begin + 5 * MS, 10_000 * step)
+    (work,) = step_work(builder.build())
+    assert (work.name, work.ns) == (AUGMENT, {"1": 2 * MS, "3": 2 * MS})
+
+
+def test_a_function_that_only_a_late_rank_runs_is_named_with_its_own_remedy():
+    title = "Rank 2 computes 80 ms longer in step 5, one of 10: 8 ms of each step wait for it."
+    late = run_rows(rule="slow_at_times", title=title, saving_ns=8 * MS, confidence="low")
+    own = of_rank("rank2", "longer_steps")
+    culprit = Culprit(function="train.py(140): evaluate", operator="aten::addmm")
+    own = replace(own, claims=(replace(own.claims[0], action="Less often.", culprit=culprit),))
+    frames = {"run_advice": late, "stragglers": STRAGGLERS}
+    verdict = with_ranks(of_rank("rank0", "copies"), frames, EVERY_VIEW, 3, [own]).verdict
+    assert "one of 10, most of it in `train.py(140): evaluate`: 8 ms" in verdict.title
+    assert verdict.action == "Less often."

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..advice.communication import OF_ONE_RECORDING, PACE, RECORD_ALL, SMALL_BYTES
 from ..advice.model import Certainty, Culprit
+from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
 from .model import Answer, Claim, RowKey, Rows
 from .recording import MOST, Views, not_said_of, question_of, rows_of
@@ -39,6 +41,7 @@ _NEARLY_ALL = 0.9  # of the time of all calls
 _MORE = 1.02  # times the calls of another rank
 _IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
 """Where the title of a late rank says in which steps it is late."""
+_LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."
 _CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
     "medium": ("high", "medium"),
@@ -113,9 +116,10 @@ def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: A
         other: The answer about a recording that a late rank's operators are compared with.
     """
     rank_rows = _rank_rows(frames)
+    rank_steps = rows_of(frames["rank_steps"]) if "rank_steps" in frames else ()
     claims = [_claim(row, rank_rows, views) for row in rows_of(frames["run_advice"])] if "run_advice" in frames else []
     for own_answer in late:
-        claims = [_with_own_cause(claim, own_answer, _late_ns(claim, rank_rows)) for claim in claims]
+        claims = [_with_cause(claim, own_answer, rank_rows, rank_steps) for claim in claims]
         if other is not None:
             claims = [_with_own_work(claim, own_answer, other, _late_ns(claim, rank_rows)) for claim in claims]
     return claims
@@ -155,20 +159,77 @@ def _late_ns(claim: Claim, rank_rows: Rows) -> float:
     return max(claim.saving_ns or 0, (row.get("part_ns") or 0) * often)
 
 
+def _with_cause(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Rows) -> Claim:
+    """A late rank with the code that its own recording names, or that takes longer in the steps in which it is late."""
+    of_answer = _with_own_cause(claim, late, _late_ns(claim, rank_rows))
+    return of_answer if of_answer is not claim else _with_own_steps(claim, late, rank_rows, rank_steps)
+
+
 def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
     """A late rank with the code that its own recording names for as much of the host's time."""
     if claim.id not in LATE or claim.culprit.worker != recording.worker:
         return claim
     least_ns = _MOSTLY * late_ns
-    causes = (own for own in recording.claims if own.id in _OF_HOST and (own.saving_ns or 0) >= least_ns)
-    own = next(causes, None)
+    large = [own for own in recording.claims if (own.saving_ns or 0) >= least_ns]
+    own = next((own for own in large if own.id in _OF_HOST or _is_only_in_some_steps(own)), None)
     if own is None:
         return claim
     code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-    where = f", most of it in `{code.function}`" if code.function else ""
-    title = _IN_STEPS.sub(lambda match: f"{match[0]}{where}", claim.title, count=1)
+    title = _with_place(claim.title, code.function) if code.function else claim.title
     evidence = f"{claim.evidence} Its own recording says: {own.title}"
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
+
+
+def _is_only_in_some_steps(own: Claim) -> bool:
+    """Whether a claim names code that only longer steps run, on the device too."""
+    return own.id == "longer_steps" and (own.culprit.function or own.culprit.range) is not None
+
+
+def _with_own_steps(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Rows) -> Claim:
+    """A rank that is late in some steps with the function that takes as much longer there than in its other steps.
+
+    Its steps needn't be longer than its others: it waits less in them.
+    """
+    row = next((row for row in rank_rows if row["worker"] == late.worker), None)
+    if claim.id not in LATE or claim.culprit.worker != late.worker or claim.culprit.function or row is None:
+        return claim
+    if row["cause"] not in (CAUSES["idle_ns"], CAUSES["dataloader_ns"]):
+        return claim
+    longer = _longer_steps(rank_steps, late.worker, row["part_ns"])
+    is_late = [step for step, is_longer in longer.items() if is_longer]
+    others = [step for step, is_longer in longer.items() if not is_longer]
+    for work in late.step_work if is_late and others else ():
+        there, elsewhere = (median(work.ns.get(step, 0) for step in steps) for steps in (is_late, others))
+        if there - elsewhere >= _MOSTLY * row["part_ns"]:
+            evidence = f"{claim.evidence} In these steps `{work.name}` takes {text.time(there)}, else "
+            evidence += f"{text.time(elsewhere)}."
+            code = replace(work.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
+            title = _with_place(claim.title, work.name)
+            return replace(claim, title=title, evidence=evidence, action=_LESS_THERE, culprit=code)
+    return claim
+
+
+def _with_place(title: str, name: str) -> str:
+    """The title of a late rank, with what most of its lateness is in."""
+    return _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", title, count=1)
+
+
+def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bool]:
+    """The complete steps of a rank, and whether it takes longer there than the others, by what it is late by."""
+    own: dict[str, int] = {}
+    others: dict[str, list[int]] = {}
+    for row in rank_steps:
+        if row["is_complete"] and row["without_waiting_ns"] is not None:
+            if row["worker"] == worker:
+                own[row["step"]] = row["without_waiting_ns"]
+            else:
+                others.setdefault(row["step"], []).append(row["without_waiting_ns"])
+    before = f"{worker} "
+    return {
+        step.removeprefix(before): ns - median(others[step]) >= _MOSTLY * part_ns
+        for step, ns in own.items()
+        if step in others
+    }
 
 
 def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) -> Claim:
@@ -190,7 +251,7 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) ->
     name = max(more_ns, key=more_ns.__getitem__, default="")
     if not name or more_ns[name] < _MOSTLY * late_ns:
         return claim
-    title = _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", claim.title, count=1)
+    title = _with_place(claim.title, name)
     row, often = operators[name], operators[name]["calls"] / late.steps
     takes = "takes" if often == 1 else "take"
     own = f"{text.times(often, 'call')} of `{name}` {takes} {text.time(row['mean_ns'])}"
