@@ -34,6 +34,7 @@ class Truth:
         noise: Of that work: standard deviation ÷ mean.
         shared: Standard deviation ÷ mean of the work that all ranks have in a step: long and short sequences.
         late: (rank, step) → how much longer its work takes; step None is every step.
+        after: (rank, step) → how long it works after its last collective of a step.
         by: What takes longer: `slower kernels`, `more work`, `data loading` or `garbage collection`.
         offset_ns: By how much each rank's clock is ahead; drawn within `clocks_ns` if not given.
         drift: By how much each rank's clock runs fast; 0 if not given.
@@ -53,6 +54,7 @@ class Truth:
     noise: float = 0.01
     shared: float = 0.0
     late: dict = field(default_factory=dict)
+    after: dict = field(default_factory=dict)
     by: str = "slower kernels"
     offset_ns: tuple = ()
     clocks_ns: int = 3_000_000
@@ -143,6 +145,7 @@ def simulated(truth: Truth) -> Made:
             nths.append(used[number])
             transfers.append(transfer)
             used[number] += 1
+        now = now + [truth.after.get((rank, step), 0) for rank in range(ranks)]
         marks[step, :, 1] = now
     arrays = [np.array(a) for a in (begins, ends, of, steps_of, nths)]
     return Made(truth, offset, drift, groups, *arrays, marks, np.array(transfers))

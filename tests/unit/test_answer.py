@@ -11,12 +11,14 @@ from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice, Culprit
 from kinetoscope_tb.advice.witnesses import examine
 from kinetoscope_tb.answer.recording import recording_answer
-from kinetoscope_tb.answer.run import late_workers, with_ranks
+from kinetoscope_tb.answer.run import late_workers, run_answer, with_ranks
+from kinetoscope_tb.answer.step_work import StepWork, step_work
 from kinetoscope_tb.engine.answers import cached_frame
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
 from support.build import TraceBuilder
 from support.machine import MS, US, Machine
+from support.simulated import Truth, run_of, simulated, trace_of
 
 
 def host_bound(name="train.py(12): log"):
@@ -120,17 +122,21 @@ def of_rank(worker, *rules):
 
 def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
-    answer = with_ranks(of_rank("rank0", "communication", "copies"), [late, STRAGGLERS], EVERY_VIEW, 3)
+    answer = with_ranks(
+        of_rank("rank0", "communication", "copies"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3
+    )
     assert [claim.title for claim in answer.claims] == [
         *("Rank 2 is late.", "communication: 80 % of it is waiting for rank2.", "copies.")
     ]
     assert answer.verdict.culprit == Culprit(rank=2, worker="rank2")
     assert answer.claims[1].action == "Make rank2 as fast as the other ranks first."
     assert answer.next[0].command == "kinetoscope view stragglers runs --run ddp --filter rank2"
-    own = with_ranks(of_rank("rank2", "communication"), [late, STRAGGLERS], EVERY_VIEW, 3)
+    own = with_ranks(of_rank("rank2", "communication"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3)
     assert own.claims[1].title == "communication."
     more = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=9 * MS, confidence="high")
-    answer = with_ranks(of_rank("rank0", "communication"), [more, STRAGGLERS], EVERY_VIEW, 3)
+    answer = with_ranks(
+        of_rank("rank0", "communication"), {"run_advice": more, "stragglers": STRAGGLERS}, EVERY_VIEW, 3
+    )
     assert answer.claims[1].title == "communication: 100 % of it is waiting for rank2."
 
 
@@ -147,14 +153,14 @@ def test_ranks_that_are_recorded_need_not_be_recorded(rule, last, confidence, ac
     rows = run_rows(rule=rule, title="Ranks.", saving_ns=None, confidence=confidence, filter=last)
     recording = of_rank("rank0", "communication")
     waiting = tuple(replace(claim, action=f"{RECORD_ALL} Then even out.") for claim in recording.claims)
-    answer = with_ranks(replace(recording, claims=waiting), [rows, None], EVERY_VIEW, 3)
+    answer = with_ranks(replace(recording, claims=waiting), {"run_advice": rows}, EVERY_VIEW, 3)
     (own,) = (claim for claim in answer.claims if claim.about == "recording")
     assert own.action == f"{action.removesuffix(' Then even out.')} Then even out."
 
 
 def test_a_late_rank_is_explained_by_its_own_recording():
     late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
-    answer = with_ranks(of_rank("rank2", "host_bound"), [late, STRAGGLERS], EVERY_VIEW, 3)
+    answer = with_ranks(of_rank("rank2", "host_bound"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3)
     assert answer.verdict.culprit == Culprit(rank=2, worker="rank2", function="train.py(12): log")
     assert answer.verdict.evidence.endswith(" Its own recording says: host_bound.")
 
@@ -163,13 +169,15 @@ def test_a_late_rank_is_explained_by_its_recording_whichever_is_open():
     title = "Rank 2 spends 4 ms longer on the host in 3 of 8 steps: 3 ms of each step wait for it."
     late = run_rows(rule="straggler", title=title, saving_ns=4 * MS, confidence="high")
     own = of_rank("rank2", "main_thread_waits")
-    answer = with_ranks(of_rank("rank0", "copies"), [late, STRAGGLERS], EVERY_VIEW, 3, [own])
+    answer = with_ranks(
+        of_rank("rank0", "copies"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3, [own]
+    )
     where = "in 3 of 8 steps, most of it in `train.py(12): log`: 3 ms of each step wait for it."
     assert answer.verdict.title == f"Rank 2 spends 4 ms longer on the host {where}"
     assert answer.verdict.action == own.claims[0].action
     assert [claim.id for claim in answer.claims] == ["straggler", "copies"]
-    assert late_workers([late, STRAGGLERS]) == ["rank2"]
-    assert late_workers([None, None]) == []
+    assert late_workers({"run_advice": late, "stragglers": STRAGGLERS}) == ["rank2"]
+    assert late_workers({}) == []
 
 
 def test_each_late_rank_is_explained_by_its_own_recording():
@@ -178,7 +186,13 @@ def test_each_late_rank_is_explained_by_its_own_recording():
     late = pl.concat([run_rows(**rows, title=title, filter=f"rank{rank}") for rank, title in titles.items()])
     slow = STRAGGLERS.with_columns(worker=pl.lit("rank1"), rank=pl.lit(1, pl.Int64))
     own = [of_rank(worker, "main_thread_waits") for worker in ("rank1", "rank2")]
-    answer = with_ranks(of_rank("rank0", "copies"), [late, pl.concat([slow, STRAGGLERS])], EVERY_VIEW, 3, own)
+    answer = with_ranks(
+        of_rank("rank0", "copies"),
+        {"run_advice": late, "stragglers": pl.concat([slow, STRAGGLERS])},
+        EVERY_VIEW,
+        3,
+        own,
+    )
     claims = [claim for claim in answer.claims if claim.about == "run"]
     assert [claim.culprit.function for claim in claims] == ["train.py(12): log"] * 2
 
@@ -188,7 +202,7 @@ def test_each_late_rank_is_explained_by_its_own_recording():
 )
 def test_what_costs_comes_before_that_no_rank_is_slow(rule, confidence):
     rows = run_rows(rule=rule, title="No rank.", saving_ns=None, confidence=confidence, filter=None)
-    answer = with_ranks(of_rank("rank0", "copies"), [rows, None], EVERY_VIEW, 2)
+    answer = with_ranks(of_rank("rank0", "copies"), {"run_advice": rows}, EVERY_VIEW, 2)
     assert [claim.id for claim in answer.claims] == ["copies", rule]
     assert ("No rank." in [gap.topic for gap in answer.not_said]) == (confidence == "cannot_tell")
 
@@ -222,7 +236,96 @@ def test_the_operator_that_a_late_rank_calls_more_often_is_named(late, other, wo
         replace(of_rank(worker, "copies"), rows={"top": top(*operators)}, steps=4)
         for worker, operators in (("rank2", late), ("rank0", other))
     )
-    verdict = with_ranks(recording, [row, STRAGGLERS], EVERY_VIEW, 3, [own]).verdict
+    verdict = with_ranks(recording, {"run_advice": row, "stragglers": STRAGGLERS}, EVERY_VIEW, 3, [own]).verdict
     assert words in verdict.evidence
     assert (", most of it in `" in verdict.title) == bool(words)
     assert (verdict.culprit.operator is not None) == bool(words)
+
+
+def in_run(truth):
+    """The claim about communication of the first rank of a run, without and with the recordings of the others."""
+    made = simulated(truth)
+    own = recording_answer(trace_of(made, 0).build(), EVERY_VIEW, cached_frame)
+    recording = replace(own, worker="rank0")
+    both = recording, run_answer(recording, run_of(made), EVERY_VIEW, truth.ranks, lambda _: None)
+    return [next(claim for claim in answer.claims if claim.id == "communication") for answer in both]
+
+
+LATE = {"late": {(2, None): 5_000_000}, "noise": 0.0, "jitter_ns": 0}
+
+
+def test_what_communication_waits_and_moves_is_said_where_all_ranks_are_recorded():
+    alone, claim = in_run(Truth(**LATE))
+    assert "whose fastest large call takes 6.68 ms for 67.1 MB (10 GB/s). It may hold time" in alone.evidence
+    assert claim.evidence.endswith(
+        "(1 call per step), which moves 67.1 MB in 1.68 ms once all ranks have come (40 GB/s). Waiting for other ranks "
+        "takes 5 ms of it, moving data 1.68 ms."
+    )
+
+
+def test_waits_that_one_recording_bounds_are_measured_by_all():
+    late = {(1, step): 30_000_000 for step in (1, 3, 4)}
+    alone, claim = in_run(Truth(ranks=2, late=late, bytes=256 << 20, noise=0.0))
+    assert " At least " in alone.evidence
+    assert " At least " not in claim.evidence
+    assert claim.evidence.endswith(" Waiting for other ranks takes 15 ms of it, moving data 6.71 ms.")
+
+
+def test_what_communication_waits_stays_open_where_a_rank_is_missing():
+    alone, claim = in_run(Truth(**LATE, missing=(3,)))
+    assert claim.evidence == alone.evidence
+
+
+AUGMENT = "data.py(30): augment"
+
+
+def steps_of_ranks(own_ms):
+    """The view of ranks and steps: rank2 takes so many ms, two others 10 ms."""
+    schema = EVERY_VIEW["rank_steps"].table.schema()
+    rows = [
+        {"worker": worker, "step": str(step), "is_complete": True, "without_waiting_ns": ms * MS}
+        for worker in ("rank0", "rank1", "rank2")
+        for step, ms in enumerate(own_ms if worker == "rank2" else [10] * len(own_ms))
+    ]
+    return pl.DataFrame(rows, schema=schema)
+
+
+@pytest.mark.parametrize(("longer", "is_named"), [({"1": 9, "3": 8}, True), ({"0": 9}, False), ({"1": 3}, False)])
+def test_a_rank_that_is_late_in_some_steps_is_explained_by_what_takes_longer_in_them(longer, is_named):
+    title = "Rank 2 spends 8 ms longer on the host in 2 of 4 steps: 4 ms of each step wait for it."
+    frames = {
+        "run_advice": run_rows(rule="slow_at_times", title=title, saving_ns=4 * MS, confidence="high"),
+        "stragglers": STRAGGLERS.with_columns(cause=pl.lit("the host"), part_ns=pl.lit(8 * MS)),
+        "rank_steps": steps_of_ranks([10, 18, 10, 18]),
+    }
+    work = StepWork(AUGMENT, Culprit(function=AUGMENT), {step: ms * MS for step, ms in longer.items()})
+    own = replace(of_rank("rank2", "copies"), step_work=(work,))
+    verdict = with_ranks(of_rank("rank0", "copies"), frames, EVERY_VIEW, 3, [own]).verdict
+    assert (verdict.culprit.function == AUGMENT) == is_named
+    assert (f"in 2 of 4 steps, most of it in `{AUGMENT}`: 4 ms" in verdict.title) == is_named
+    assert verdict.evidence.endswith(f"In these steps `{AUGMENT}` takes 8.5 ms, else 0 ns.") == is_named
+    assert (verdict.action == "Do.") != is_named
+
+
+def test_what_takes_longer_in_some_steps_is_found_without_libraries_and_loops():
+    builder = TraceBuilder().python("train.py(1): main", 0, 40 * MS)
+    for step in range(4):
+        begin = step * 10 * MS
+        builder.step(step, begin, 10 * MS).python("train.py(5): train_step", begin, 10 * MS)
+        if step % 2:
+            builder.python(AUGMENT, begin, 2 * MS).python("torch/functional.py(9): pad", begin, 1 * MS)
+        builder.python("log.py(3): write", begin + 5 * MS, 10_000 * step)
+    (work,) = step_work(builder.build())
+    assert (work.name, work.ns) == (AUGMENT, {"1": 2 * MS, "3": 2 * MS})
+
+
+def test_a_function_that_only_a_late_rank_runs_is_named_with_its_own_remedy():
+    title = "Rank 2 computes 80 ms longer in step 5, one of 10: 8 ms of each step wait for it."
+    late = run_rows(rule="slow_at_times", title=title, saving_ns=8 * MS, confidence="low")
+    own = of_rank("rank2", "longer_steps")
+    culprit = Culprit(function="train.py(140): evaluate", operator="aten::addmm")
+    own = replace(own, claims=(replace(own.claims[0], action="Less often.", culprit=culprit),))
+    frames = {"run_advice": late, "stragglers": STRAGGLERS}
+    verdict = with_ranks(of_rank("rank0", "copies"), frames, EVERY_VIEW, 3, [own]).verdict
+    assert "one of 10, most of it in `train.py(140): evaluate`: 8 ms" in verdict.title
+    assert verdict.action == "Less often."

@@ -7,6 +7,7 @@ time at another moment.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -29,7 +30,7 @@ _MOSTLY = 0.5  # of the exposed time
 _IN_FORWARD = 1 / 3  # of the exposed time: gradients are exchanged after it
 _EQUAL = 2.0  # times the fastest equal call: what congestion may add
 _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
-_SMALL_BYTES = 1 << 20
+SMALL_BYTES = 1 << 20
 _MANY = 20  # calls per step
 _FEW = 0.1  # of the calls
 _MENTIONED = 0.1  # of the exposed time
@@ -38,6 +39,16 @@ _COALESCE = (
 )
 RECORD_ALL = "Find the rank that comes last: *Ranks* compares all that are recorded at the same time."
 """What finds a late rank as long as one recording is known."""
+
+_MAY_WAIT = " It may hold time that others made this rank wait."
+_WAITS_AT_LEAST = (
+    " At least {} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at twice the time of the "
+    "fastest equal call, moving the data takes no longer than the rest."
+)
+OF_ONE_RECORDING = re.compile("|".join(map(re.escape, (_MAY_WAIT, _WAITS_AT_LEAST))).replace(r"\{\}", ".+?"))
+"""What the evidence says of waits as long as one recording is known."""
+PACE = re.compile(r"is (?P<kind>\w+) (?P<calls>\([^)]*\)), whose fastest large call takes [^(]*\([^)]*\)")
+"""What it says of a call of which nobody knows how much of it is waiting."""
 
 _WAITING = (
     f"{RECORD_ALL} Then even out what ranks do before they meet: batches, sequence lengths, the placement of tables, "
@@ -158,14 +169,10 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
     waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
     if waited < _MOSTLY * exposed_ns:
-        sentences += " It may hold time that others made this rank wait."
+        sentences += _MAY_WAIT
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         return sentences, remedy if is_of_any_job else _SERVING_REMEDY, small
-    sentences += (
-        f" At least {text.time(waited)} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at "
-        "twice the time of the fastest equal call, moving the data takes no longer than the rest."
-    )
-    return sentences, _WAITING, small
+    return sentences + _WAITS_AT_LEAST.format(text.time(waited)), _WAITING, small
 
 
 def _in_forward(facts: Facts, op: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -201,7 +208,7 @@ def _pace(calls: pl.DataFrame, kind: str) -> str:
 
     Its bandwidth is its size by its time, as nccl-tests' algorithm bandwidth is.
     """
-    large = calls.filter(pl.col("kind") == kind, pl.col("bytes") >= _SMALL_BYTES, pl.col("dur_ns") > 0)
+    large = calls.filter(pl.col("kind") == kind, pl.col("bytes") >= SMALL_BYTES, pl.col("dur_ns") > 0)
     if large.is_empty():
         return ""
     size, ns = large.sort(pl.col("bytes") / pl.col("dur_ns")).select("bytes", "dur_ns").row(-1)
@@ -223,7 +230,7 @@ def _many_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool
     sizes = own["bytes"].filter(own["bytes"] >= 0)
     own = own if sizes.is_empty() and not on_device else own.filter(pl.col("bytes") >= 0)
     often = own.height / facts.count
-    if often < _MANY or (not sizes.is_empty() and float(sizes.mean()) >= _SMALL_BYTES):  # type: ignore[arg-type]
+    if often < _MANY or (not sizes.is_empty() and float(sizes.mean()) >= SMALL_BYTES):  # type: ignore[arg-type]
         return False, ""
     times = np.sort(own["dur_ns"].to_numpy())
     whole, in_most = int(times.sum()), int(times[: round((1 - _FEW) * times.size)].sum())

@@ -11,6 +11,7 @@ from ..advice.model import Confidence, Culprit
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
+    from .step_work import StepWork
 
 _IN_ORDER = ("nothing_to_fix", "no_straggler")
 
@@ -144,6 +145,7 @@ class Answer:
         window_ns: From the first event to the last.
         step_ns: Mean length of the steps that claims are about, as recorded.
         usual_step_ns: How long a step takes without the profiler, if recording slows steps; else None.
+        step_work: Of a rank, what takes longer in some steps: the inner functions first, then ranges.
         ranks: How many workers the run has; 0 if the answer is about the recording alone.
         run: The run.
         worker: The worker whose recording it is.
@@ -163,6 +165,7 @@ class Answer:
     not_said: tuple[NotSaid, ...] = ()
     numbers: tuple[Number, ...] = ()
     sentences: Mapping[str, str] = field(default_factory=dict)
+    step_work: tuple[StepWork, ...] = ()
     ranks: int = 0
     run: str = ""
     worker: str = ""

@@ -25,6 +25,7 @@ from ..trace import Trace
 from ..trace.steps import step_noun
 from ..view import View
 from .model import Answer, Claim, NotSaid, Number, RowKey, Rows
+from .step_work import step_work
 
 MOST = 5  # kernels and operators
 MOST_LANES = 12
@@ -84,6 +85,7 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
         not_said=(*not_said_of(claims), *unknowns, *dict.fromkeys(without_mfu)),
         numbers=(*_numbers(answer.rows), *_idle(trace)),
         sentences={topic: sentence for topic, sentence in sentences.items() if sentence},
+        step_work=step_work(trace) if trace.host_events["is_communication"].any() else (),
         rows={**answer.rows, "top": top} if top else answer.rows,
     )
 
@@ -181,7 +183,8 @@ def _culprit(trace: Trace, advice: Advice, top: Rows) -> Culprit:
     operator = _largest(work.with_columns(name=texts(trace.all_host_events["name"], work["op"].to_numpy())))
     is_of_one = work["device"].n_unique() == 1 < trace.device_events["device"].n_unique()
     device = int(work["device"][0]) if is_of_one else None
-    return Culprit(device=device, kernel=_largest(work), operator=operator, module=_module(operator, top))
+    module = _module(operator, top)
+    return replace(advice.culprit, device=device, kernel=_largest(work), operator=operator, module=module)
 
 
 def _largest(work: pl.DataFrame) -> str | None:

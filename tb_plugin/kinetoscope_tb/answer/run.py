@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ..advice.communication import RECORD_ALL
+from ..advice.communication import OF_ONE_RECORDING, PACE, RECORD_ALL, SMALL_BYTES
 from ..advice.model import Certainty, Culprit
+from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
 from .model import Answer, Claim, RowKey, Rows
 from .recording import MOST, Views, not_said_of, question_of, rows_of
@@ -18,24 +20,28 @@ if TYPE_CHECKING:
 
     from ..distributed.run import Ranks
 
-OF_RUN = ("run_advice", "stragglers")
+Frames = Mapping[str, "pl.DataFrame"]
+
+OF_RUN = ("run_advice", "stragglers", "rank_steps", "communication")
 """The views of a run behind its answer."""
 
 MOST_RANKS = 8
 _MOST_LATE = 3  # whose recordings are read for their causes
-_LATE = ("straggler", "slow_at_times")
+LATE = ("straggler", "slow_at_times")
 _SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
 _OF_HOST = (
     *("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer"),
     *("data_loading", "main_thread_waits", "small_operators", "operator_loop", "garbage_collection", "repeated_gap"),
     "longer_host_steps",
 )
-_NAMES_LAST = (*_LATE, "last_rank")
+_NAMES_LAST = (*LATE, "last_rank")
 _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
+_NEARLY_ALL = 0.9  # of the time of all calls
 _MORE = 1.02  # times the calls of another rank
 _IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
 """Where the title of a late rank says in which steps it is late."""
+_LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."
 _CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
     "medium": ("high", "medium"),
@@ -49,20 +55,26 @@ def run_answer(
     recording: Answer, ranks: Ranks, views: Views, workers: int, answer_of: Callable[[str], Answer | None]
 ) -> Answer:
     """`with_ranks` of the summaries of a run; `answer_of` answers about a worker's recording, None if it can't."""
-    frames = [None if views[view].is_missing(ranks) else views[view].frame(ranks, {}) for view in OF_RUN]
+    frames = frames_of_run(ranks, views)
     late = [recording if worker == recording.worker else answer_of(worker) for worker in late_workers(frames)]
     return with_ranks(recording, frames, views, workers, [answer for answer in late if answer is not None])
 
 
-def late_workers(frames: Sequence[pl.DataFrame | None]) -> list[str]:
+def frames_of_run(ranks: Ranks, views: Views) -> Frames:
+    """The views OF_RUN of summaries; without those that lack data."""
+    ranks_of = {view: ranks.of_span if views[view].scope == "span" else ranks for view in OF_RUN}
+    return {view: views[view].frame(of, {}) for view, of in ranks_of.items() if not views[view].is_missing(of)}
+
+
+def late_workers(frames: Frames) -> list[str]:
     """The workers that the others wait for most, by the views OF_RUN, the first one most; at most three."""
-    rows = () if frames[0] is None else rows_of(frames[0])
-    return [row["filter"] for row in rows if row["rule"] in _LATE][:_MOST_LATE]
+    rows = rows_of(frames["run_advice"]) if "run_advice" in frames else ()
+    return [row["filter"] for row in rows if row["rule"] in LATE][:_MOST_LATE]
 
 
 def with_ranks(
     recording: Answer,
-    frames: Sequence[pl.DataFrame | None],
+    frames: Frames,
     views: Views,
     workers: int,
     late: Sequence[Answer] = (),
@@ -71,19 +83,17 @@ def with_ranks(
 
     Args:
         recording: The answer about one of its recordings.
-        frames: The views OF_RUN; None if there is no data.
+        frames: The views OF_RUN, without those that lack data.
         views: All views.
         workers: How many the run has.
         late: The answers about the recordings of `late_workers`, which name their code.
     """
-    advice, rank_rows = (() if frame is None else rows_of(frame) for frame in frames)
-    of_run = [_claim(row, rank_rows, views) for row in advice]
-    for own_answer in late or [recording]:
-        of_run = [_with_own_cause(claim, own_answer, _late_ns(claim, rank_rows)) for claim in of_run]
-        of_run = [_with_own_work(claim, own_answer, recording, _late_ns(claim, rank_rows)) for claim in of_run]
-    late_claims = [claim for claim in of_run if claim.id in _LATE]
+    rank_rows = _rank_rows(frames)
+    of_run = claims_of_run(frames, views, late or [recording], recording)
+    late_claims = [claim for claim in of_run if claim.id in LATE]
     own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
+    own = (_with_waits(claim, frames, recording.worker) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
@@ -98,8 +108,29 @@ def with_ranks(
     )
 
 
+def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: Answer | None = None) -> list[Claim]:
+    """What ranks say of each other, late ranks with what their own recordings say.
+
+    Args:
+        frames, views, late: As in `with_ranks`.
+        other: The answer about a recording that a late rank's operators are compared with.
+    """
+    rank_rows = _rank_rows(frames)
+    rank_steps = rows_of(frames["rank_steps"]) if "rank_steps" in frames else ()
+    claims = [_claim(row, rank_rows, views) for row in rows_of(frames["run_advice"])] if "run_advice" in frames else []
+    for own_answer in late:
+        claims = [_with_cause(claim, own_answer, rank_rows, rank_steps) for claim in claims]
+        if other is not None:
+            claims = [_with_own_work(claim, own_answer, other, _late_ns(claim, rank_rows)) for claim in claims]
+    return claims
+
+
+def _rank_rows(frames: Frames) -> Rows:
+    return rows_of(frames["stragglers"]) if "stragglers" in frames else ()
+
+
 def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
-    worker = row["filter"] if row["rule"] in _LATE else None
+    worker = row["filter"] if row["rule"] in LATE else None
     rank = next((other["rank"] for other in stragglers if other["worker"] == worker), None)
     measurement, cause = _CERTAINTY[row["confidence"]]
     return Claim(
@@ -128,25 +159,82 @@ def _late_ns(claim: Claim, rank_rows: Rows) -> float:
     return max(claim.saving_ns or 0, (row.get("part_ns") or 0) * often)
 
 
+def _with_cause(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Rows) -> Claim:
+    """A late rank with the code that its own recording names, or that takes longer in the steps in which it is late."""
+    of_answer = _with_own_cause(claim, late, _late_ns(claim, rank_rows))
+    return of_answer if of_answer is not claim else _with_own_steps(claim, late, rank_rows, rank_steps)
+
+
 def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
     """A late rank with the code that its own recording names for as much of the host's time."""
-    if claim.id not in _LATE or claim.culprit.worker != recording.worker:
+    if claim.id not in LATE or claim.culprit.worker != recording.worker:
         return claim
     least_ns = _MOSTLY * late_ns
-    causes = (own for own in recording.claims if own.id in _OF_HOST and (own.saving_ns or 0) >= least_ns)
-    own = next(causes, None)
+    large = [own for own in recording.claims if (own.saving_ns or 0) >= least_ns]
+    own = next((own for own in large if own.id in _OF_HOST or _is_only_in_some_steps(own)), None)
     if own is None:
         return claim
     code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-    where = f", most of it in `{code.function}`" if code.function else ""
-    title = _IN_STEPS.sub(lambda match: f"{match[0]}{where}", claim.title, count=1)
+    title = _with_place(claim.title, code.function) if code.function else claim.title
     evidence = f"{claim.evidence} Its own recording says: {own.title}"
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
 
 
+def _is_only_in_some_steps(own: Claim) -> bool:
+    """Whether a claim names code that only longer steps run, on the device too."""
+    return own.id == "longer_steps" and (own.culprit.function or own.culprit.range) is not None
+
+
+def _with_own_steps(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Rows) -> Claim:
+    """A rank that is late in some steps with the function that takes as much longer there than in its other steps.
+
+    Its steps needn't be longer than its others: it waits less in them.
+    """
+    row = next((row for row in rank_rows if row["worker"] == late.worker), None)
+    if claim.id not in LATE or claim.culprit.worker != late.worker or claim.culprit.function or row is None:
+        return claim
+    if row["cause"] not in (CAUSES["idle_ns"], CAUSES["dataloader_ns"]):
+        return claim
+    longer = _longer_steps(rank_steps, late.worker, row["part_ns"])
+    is_late = [step for step, is_longer in longer.items() if is_longer]
+    others = [step for step, is_longer in longer.items() if not is_longer]
+    for work in late.step_work if is_late and others else ():
+        there, elsewhere = (median(work.ns.get(step, 0) for step in steps) for steps in (is_late, others))
+        if there - elsewhere >= _MOSTLY * row["part_ns"]:
+            evidence = f"{claim.evidence} In these steps `{work.name}` takes {text.time(there)}, else "
+            evidence += f"{text.time(elsewhere)}."
+            code = replace(work.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
+            title = _with_place(claim.title, work.name)
+            return replace(claim, title=title, evidence=evidence, action=_LESS_THERE, culprit=code)
+    return claim
+
+
+def _with_place(title: str, name: str) -> str:
+    """The title of a late rank, with what most of its lateness is in."""
+    return _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", title, count=1)
+
+
+def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bool]:
+    """The complete steps of a rank, and whether it takes longer there than the others, by what it is late by."""
+    own: dict[str, int] = {}
+    others: dict[str, list[int]] = {}
+    for row in rank_steps:
+        if row["is_complete"] and row["without_waiting_ns"] is not None:
+            if row["worker"] == worker:
+                own[row["step"]] = row["without_waiting_ns"]
+            else:
+                others.setdefault(row["step"], []).append(row["without_waiting_ns"])
+    before = f"{worker} "
+    return {
+        step.removeprefix(before): ns - median(others[step]) >= _MOSTLY * part_ns
+        for step, ns in own.items()
+        if step in others
+    }
+
+
 def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) -> Claim:
     """A late rank with the operator that it calls more often than another rank does, for as much of its time."""
-    if claim.id not in _LATE or claim.culprit.worker != late.worker or claim.culprit.function or not late.steps:
+    if claim.id not in LATE or claim.culprit.worker != late.worker or claim.culprit.function or not late.steps:
         return claim
     operators, of_other = (
         {row["name"]: row for row in answer.rows.get("top", ()) if row["kind"] == "operator"}
@@ -163,7 +251,7 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) ->
     name = max(more_ns, key=more_ns.__getitem__, default="")
     if not name or more_ns[name] < _MOSTLY * late_ns:
         return claim
-    title = _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", claim.title, count=1)
+    title = _with_place(claim.title, name)
     row, often = operators[name], operators[name]["calls"] / late.steps
     takes = "takes" if often == 1 else "take"
     own = f"{text.times(often, 'call')} of `{name}` {takes} {text.time(row['mean_ns'])}"
@@ -204,3 +292,40 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
 def _after(claim: Claim, slow: str, much: str) -> Claim:
     title = f"{claim.title.removesuffix('.')}: {much} of it is waiting for {slow}."
     return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")
+
+
+def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
+    """A claim about communication with how much of it is waiting, and how long moving data takes, where that is known.
+
+    That takes a recording of each rank: else one that wasn't recorded may have come last.
+    """
+    if claim.id not in _OF_COMMUNICATION or "rank_steps" not in frames or "communication" not in frames:
+        return claim
+    steps = [row for row in rows_of(frames["rank_steps"]) if row["worker"] == worker and row["is_complete"]]
+    calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
+    known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
+    if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
+        return claim
+    if any(row["wait_ns"] is None for row in steps):
+        return claim
+    wait, transfer = (
+        text.time(sum(row[name] for row in steps) / len(steps)) for name in ("wait_ns", "exposed_transfer_ns")
+    )
+    split = f" Waiting for other ranks takes {wait} of it, moving data {transfer}."
+    evidence = OF_ONE_RECORDING.sub(split, claim.evidence)
+    return replace(claim, evidence=PACE.sub(lambda match: _with_transfer(match, calls), evidence))
+
+
+def _with_transfer(pace: re.Match[str], calls: Sequence[dict[str, Any]]) -> str:
+    """How long the fastest large call of a kind moves data, once all ranks have come."""
+    large = [
+        row
+        for row in calls
+        if row["operation"] == pace["kind"] and row["mean_transfer_ns"] and (row["message_bytes"] or 0) >= SMALL_BYTES
+    ]
+    if not large:
+        return f"is {pace['kind']} {pace['calls']}"
+    fastest = max(large, key=lambda row: row["message_bytes"] / row["mean_transfer_ns"])
+    size, ns = fastest["message_bytes"], fastest["mean_transfer_ns"]
+    moves = f"which moves {text.digits(size / 1e6)} MB in {text.time(ns)} once all ranks have come"
+    return f"is {pace['kind']} {pace['calls']}, {moves} ({text.digits(size / ns)} GB/s)"

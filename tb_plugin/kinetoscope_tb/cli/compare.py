@@ -6,7 +6,7 @@ import math
 import shlex
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +15,7 @@ from ..compare.changes import ID as CHANGES
 from ..compare.rules import compared_column, judge, parse_rule
 from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..compare.step_difference import ROWS_ID, StepDifference, StepDifferenceRows
-from ..engine.answers import Missing
+from ..engine.answers import Missing, cached_frame
 from ..engine.comparisons import compute_changes, compute_comparison, compute_step_difference
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
@@ -28,7 +28,7 @@ from ..web.json_text import json_text
 from .completion import complete_path
 from .options import capture_option, communication_option
 from .print_rows import print_table
-from .ranks import side_by_side
+from .ranks import answer_of_worker, side_by_side
 from .traces import LEVELS, chosen, listed, opened
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from ..answer.model import Answer
     from ..compare.changes import ChangeList
     from ..compare.comparison import Comparison
     from ..compare.rules import Rule, Verdict
@@ -124,7 +125,10 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
             elif view_id == ROWS_ID:
                 _print_rows_of_terms(compute_step_difference(*traces), settings, verdicts, form, columns, labels)
             else:
-                _print_changes(compute_changes(EVERY_VIEW, *traces), verdicts, form, labels)
+                result = compute_changes(EVERY_VIEW, *traces)
+                if _are_runs(sides, options):
+                    result = _with_runs(result, sides)
+                _print_changes(result, verdicts, form, labels)
         else:
             labels = labels_of_kernels(*(side.trace for side in sides)) if view.scope == "recording" else {}
             _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels)
@@ -177,6 +181,31 @@ def _files(
         (paths[place], chosen(paths[place], places[i], f"{side}-", levels))
         for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
     ]
+
+
+def _are_runs(sides: Sequence[_Side], options: Mapping[str, Any]) -> bool:
+    """Whether both sides are different runs of several ranks, of which no worker is asked for."""
+    is_of_worker = any(options[name] for name in ("worker", "base_worker", "new_worker"))
+    is_same = sides[0].listing is sides[1].listing and sides[0].file.run == sides[1].file.run
+    return not is_of_worker and not is_same and all(len(side.listing.ranks(side.file.run)) > 1 for side in sides)
+
+
+def _with_runs(result: ChangeList, sides: Sequence[_Side]) -> ChangeList:
+    """The changes with what changed between all ranks of both runs."""
+    from ..answer.run_change import run_side, with_runs  # advice, which other comparisons don't need
+
+    runs = []
+    for side in sides:
+        of_worker = partial(answer_of_worker, side.listing, side.file, _answer_of_file)
+        runs.append(run_side(side.file.worker, side_by_side(side.listing, side.file, "run"), EVERY_VIEW, of_worker))
+    return with_runs(result, *runs)
+
+
+def _answer_of_file(file: TraceFile) -> Answer:
+    from ..answer.recording import recording_answer  # advice, as above
+
+    with opened(file) as trace:
+        return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.path)
 
 
 def _two_are_needed(path: str, choices: Mapping[str, Sequence[str]]) -> str:

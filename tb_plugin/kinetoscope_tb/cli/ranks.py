@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..discovery.listing import recording_of_worker
 from ..engine.cache import configured
 from ..engine.executors import local_executors
 from ..engine.file_processes import FileProcesses
 from ..engine.summary_loader import HoldsSeveral, files_of, load_summaries, ranks_of
+from ..errors import TraceError
 from .progress import count_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..answer.model import Answer
     from ..discovery import Listing, TraceFile
     from ..distributed.run import Ranks
 
@@ -26,3 +31,14 @@ def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
         if isinstance(outcome, HoldsSeveral):
             FileProcesses(configured()).note(other, outcome.processes)
     return ranks_of(listing, file, files, outcomes, notes)
+
+
+def answer_of_worker(
+    listing: Listing, file: TraceFile, answer_of: Callable[[TraceFile], Answer], worker: str
+) -> Answer | None:
+    """The answer about the recording of a worker of a file's run; None if it can't be used."""
+    other = recording_of_worker(listing, file, worker)
+    try:
+        return None if other is None else answer_of(other)
+    except TraceError:
+        return None  # `--worker` says why

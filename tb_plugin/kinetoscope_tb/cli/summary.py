@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from ..answer.first_screen import WIDTH, blocks_of, text_lines
 from ..answer.recording import recording_answer
-from ..discovery.listing import recording_of_worker, recording_title
+from ..discovery.listing import recording_title
 from ..docstrings import docstring
 from ..engine.answers import cached_frame
-from ..errors import TraceError
 from ..views import EVERY_VIEW
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
@@ -52,16 +52,10 @@ def _summary(
 
 def _of_run(answer: Answer, listing: Listing, file: TraceFile, answer_of: Callable[[TraceFile], Answer]) -> Answer:
     from ..answer.run import run_answer
-    from .ranks import side_by_side  # 35 modules, which one recording doesn't need
-
-    def of_worker(worker: str) -> Answer | None:
-        other = recording_of_worker(listing, file, worker)
-        try:
-            return None if other is None else answer_of(other)
-        except TraceError:
-            return None  # `--worker` says why
+    from .ranks import answer_of_worker, side_by_side  # 35 modules, which one recording doesn't need
 
     ranks = side_by_side(listing, file, "run")
+    of_worker = partial(answer_of_worker, listing, file, answer_of)
     return run_answer(answer, ranks, EVERY_VIEW, len(listing.ranks(file.run)), of_worker)
 
 

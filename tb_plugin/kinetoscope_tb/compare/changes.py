@@ -6,8 +6,8 @@ slower kernel makes its operator and the category longer too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -25,6 +25,8 @@ ID = "changes"  # what the command line and HTTP call it, where they name a view
 MOST = 20
 _LEAST_FRAC = 0.01  # of the largest change of its unit: smaller ones are left out
 KINDS = {"overview": "category", "kernels": "kernel", "operators": "operator"}
+OF_COMMUNICATION = "communication"
+_MOSTLY = 0.5  # of the largest change
 _ALWAYS_DIFFER = ("Recorded", "Events", "File", "Trace id")
 _NO_CAUSES = ("window_ns", "idle_ns", "longest_ns", "busy_ns", "host_late_ns")  # host late is split into its parts
 
@@ -34,7 +36,11 @@ class Changes(Table):
 
     key, weight = ("kind", "name"), "delta_ns"
 
-    kind = Column(TEXT, "category, kernel, operator, idle cause, or environment.")
+    kind = Column(
+        TEXT,
+        "category, kernel, operator, idle cause, environment, or communication: where all ranks are recorded, how much "
+        "of its exposed time is waiting for other ranks, and how much moves data.",
+    )
     name = Column(TEXT, "Its name.")
     base_ns = Column(DURATION, "Time per step in the base.", adds_up=False)
     new_ns = Column(DURATION, "Time per step in the new.", adds_up=False)
@@ -81,15 +87,50 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     rows += _idle_causes(views["idle"], base, new, basis)
     timed = pl.concat([pl.DataFrame(schema=Changes.schema()), *rows], how="diagonal")
     timed = timed.filter(pl.col("name") != "Step")
+    both = pl.concat([_in_order(timed), _facts(views["environment"], base, new)], how="diagonal")
+    why_only_shares = basis.why_not if basis.is_of_shares else ""
+    sentence = headline(base, new, basis.why_uncertain, why_only_shares)
+    return ChangeList(sentence, basis, Changes.of(both.select(Changes.schema().names())))
+
+
+def _in_order(timed: pl.DataFrame) -> pl.DataFrame:
+    """The largest changes of all kinds, the largest first.
+
+    What the other kinds say of communication includes its waiting, so that comes first where it is most of the largest.
+    """
     size = pl.coalesce(pl.col("delta_ns").abs().cast(pl.Float64), pl.col("delta_frac").abs())
     largest = timed.with_columns(size=size).filter(
         (pl.col("size") > 0) & (pl.col("size") >= _LEAST_FRAC * pl.col("size").max())
     )
-    order = largest.sort("size", "kind", "name", descending=[True, False, False]).head(MOST).drop("size")
-    both = pl.concat([order, _facts(views["environment"], base, new)], how="diagonal")
-    why_only_shares = basis.why_not if basis.is_of_shares else ""
-    sentence = headline(base, new, basis.why_uncertain, why_only_shares)
-    return ChangeList(sentence, basis, Changes.of(both.select(Changes.schema().names())))
+    is_cause = (pl.col("kind") == OF_COMMUNICATION) & (pl.col("size") >= _MOSTLY * pl.col("size").max())
+    order = largest.with_columns(is_cause=is_cause)
+    order = order.sort("is_cause", "size", "kind", "name", descending=[True, True, False, False])
+    return order.head(MOST).drop("size", "is_cause")
+
+
+def with_parts_of_communication(result: ChangeList, base: pl.DataFrame, new: pl.DataFrame) -> ChangeList:
+    """The changes with those of the parts of communication among them.
+
+    Args:
+        result: The changes, of times.
+        base: A column for each part, in ns, and a row for each complete step.
+        new: The same.
+    """
+    parts = _of_steps(OF_COMMUNICATION, [base, new], is_judged=not result.basis.why_uncertain)
+    is_fact = pl.col("kind") == "environment"
+    timed = pl.concat([result.frame.filter(~is_fact), parts], how="diagonal")
+    frame = pl.concat([_in_order(timed), result.frame.filter(is_fact)], how="diagonal")
+    return replace(result, frame=Changes.of(frame.select(Changes.schema().names())))
+
+
+def _of_steps(kind: str, sides: Sequence[pl.DataFrame], *, is_judged: bool) -> pl.DataFrame:
+    """Times of steps, a column for each name, compared."""
+    values = [side.to_numpy().astype(np.float64) for side in sides]
+    means, limit = [value.mean(axis=0) for value in values], None
+    if is_judged:
+        spreads = [Spread.of(value.T) for value in values]
+        limit = margin(spreads[0], spreads[1], means[1] - means[0])
+    return _compared(kind, sides[0].columns, means[0], means[1], limit, unit="ns")
 
 
 def _lacks(view: View, base: Trace, new: Trace) -> bool:
@@ -118,17 +159,15 @@ def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.D
         return []
     sides = [_causes_by_step(view, trace) for trace in (base, new)]
     names = [name for name in sides[0].columns if name not in ("window_ns",)]
-    values = [side.select(names).to_numpy().astype(np.float64) for side in sides]
+    causes = [side.select(names) for side in sides]
     if basis.is_of_shares:
         shares = [
-            value.sum(axis=0) / max(1, side["window_ns"].sum()) for value, side in zip(values, sides, strict=True)
+            cause.to_numpy().astype(np.float64).sum(axis=0) / max(1, side["window_ns"].sum())
+            for cause, side in zip(causes, sides, strict=True)
         ]
-        return [_compared(names, shares[0], shares[1], None)]
-    limit = None
-    if has_steps(base) and has_steps(new):
-        spreads, means = [Spread.of(value.T) for value in values], [value.mean(axis=0) for value in values]
-        limit = None if basis.why_uncertain else margin(spreads[0], spreads[1], means[1] - means[0])
-    return [_compared(names, values[0].mean(axis=0), values[1].mean(axis=0), limit, unit="ns")]
+        return [_compared("idle cause", names, shares[0], shares[1], None)]
+    is_judged = has_steps(base) and has_steps(new) and not basis.why_uncertain
+    return [_of_steps("idle cause", causes, is_judged=is_judged)]
 
 
 def _causes_by_step(view: View, trace: Trace) -> pl.DataFrame:
@@ -140,16 +179,16 @@ def _causes_by_step(view: View, trace: Trace) -> pl.DataFrame:
 
 
 def _compared(
-    names: list[str], base: np.ndarray, new: np.ndarray, limit: np.ndarray | None, unit: str = "frac"
+    of: str, names: list[str], base: np.ndarray, new: np.ndarray, limit: np.ndarray | None, unit: str = "frac"
 ) -> pl.DataFrame:
-    kind = pl.Int64 if unit == "ns" else pl.Float64
+    dtype = pl.Int64 if unit == "ns" else pl.Float64
     texts = [name.removesuffix("_ns").removeprefix("late_").replace("_", " ") for name in names]
     host = [f"host: {text}" if name.startswith("late_") else text for name, text in zip(names, texts, strict=True)]
     noise = np.full(len(names), np.nan) if limit is None else limit
     frame = pl.DataFrame({"name": host, "base": base, "new": new, "noise": noise}).with_columns(
-        pl.col("base", "new").round().cast(kind) if unit == "ns" else pl.col("base", "new"),
+        pl.col("base", "new").round().cast(dtype) if unit == "ns" else pl.col("base", "new"),
         pl.col("noise").fill_nan(None),
-        kind=pl.lit("idle cause"),
+        kind=pl.lit(of),
     )
     frame = frame.with_columns(delta=pl.col("new") - pl.col("base")).with_columns(
         ratio=pl.when(pl.col("base") != 0).then(pl.col("new") / pl.col("base")), verdict=verdict()

@@ -69,6 +69,11 @@ class Ranks:
     notes: tuple[str, ...] = ()
 
     @cached_property
+    def of_span(self) -> Ranks:
+        """The recordings of the requested span alone."""
+        return Ranks(self.run, tuple(one for one in self.members if one.place == self.place), self.place, self.notes)
+
+    @cached_property
     def readable(self) -> tuple[tuple[int, Summary], ...]:
         """The members with a summary, with their indices."""
         return tuple((i, member.summary) for i, member in enumerate(self.members) if member.summary is not None)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Request
 
 from ..answer.recording import recording_answer
-from ..answer.run import OF_RUN, late_workers, with_ranks
+from ..answer.run import OF_RUN, claims_of_run, late_workers, with_ranks
+from ..answer.run_change import RunSide, with_runs
 from ..compare.changes import ID as CHANGES
 from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..compare.step_difference import ROWS_ID, TERM
@@ -36,7 +37,10 @@ from .responses import Handler, answer_response, file_response
 from .routes import MODULE_OF
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ..answer.model import Answer
+    from ..compare.changes import ChangeList
     from ..discovery import Listing, TraceFile
     from ..trace import Trace
     from ..view import View
@@ -183,19 +187,28 @@ def _answer(engine: Engine, request: Request) -> object:
         raise BadParameter(f"of={of!r} is not possible; choose one of recording, run.")
     file = file_of(engine, query)
     own = partial(_own_answer, engine, file)
-    views = [partial(engine.run_frame, EVERY_VIEW[view], file, {}) for view in OF_RUN] if of == "run" else []
-    recording, *frames = ask_all(own, *views)
+    frames_of_run = [partial(_frames_of_run, engine, file)] if of == "run" else []
+    recording, *frames = ask_all(own, *frames_of_run)
     answer = recording.of_file(file, file.shown)
     listing = engine.listing()
     if frames and listing is not None:
-        known = [None if isinstance(frame, Missing) else frame for frame in frames]
-        late = [
-            answer if worker == file.worker else _late_answer(engine, listing, file, worker)
-            for worker in late_workers(known)
-        ]
-        usable = [other for other in late if other is not None]
-        answer = with_ranks(answer, known, EVERY_VIEW, len(listing.ranks(file.run)), usable)
+        late = _late_answers(engine, listing, file, frames[0])
+        answer = with_ranks(answer, frames[0], EVERY_VIEW, len(listing.ranks(file.run)), late)
     return answer.values()
+
+
+def _frames_of_run(engine: Engine, file: TraceFile) -> dict[str, pl.DataFrame]:
+    """The views behind the answer about a file's run, without those that lack data."""
+    frames = ask_all(*(partial(engine.run_frame, EVERY_VIEW[view], file, {}) for view in OF_RUN))
+    return {view: frame for view, frame in zip(OF_RUN, frames, strict=True) if not isinstance(frame, Missing)}
+
+
+def _late_answers(
+    engine: Engine, listing: Listing, file: TraceFile, frames: Mapping[str, pl.DataFrame]
+) -> list[Answer]:
+    """The answers about the recordings of the ranks that the others of a file's run wait for."""
+    answers = [_late_answer(engine, listing, file, worker) for worker in late_workers(frames)]
+    return [answer for answer in answers if answer is not None]
 
 
 def _late_answer(engine: Engine, listing: Listing, file: TraceFile, worker: str) -> Answer | None:
@@ -233,7 +246,7 @@ def _compare(engine: Engine, request: Request) -> object:
     if query["view"] in (CHANGES, STEP_DIFFERENCE):
         query_of(request, names, optional=CAPTURE_NAMES)  # refuses other parameters
         if query["view"] == CHANGES:
-            answer = encode_comparison.changes(engine.changes(EVERY_VIEW, base, new))
+            answer = encode_comparison.changes(_changes(engine, base, new))
         else:
             answer = encode_comparison.step_difference(engine.step_difference(base, new))
     elif query["view"] == ROWS_ID:
@@ -245,6 +258,20 @@ def _compare(engine: Engine, request: Request) -> object:
         answer = encode_comparison.comparison(view, engine.comparison(view, base, new, view.arguments(others), columns))
     traces = (engine.trace(file, reads_captures=False) for file in (base, new))
     return {**answer, "labels": dict(labels_of_kernels(*traces))}
+
+
+def _changes(engine: Engine, base: TraceFile, new: TraceFile) -> ChangeList:
+    """What changed between two recordings, and between all ranks of their runs."""
+    result, listing = engine.changes(EVERY_VIEW, base, new), engine.listing()
+    if listing is None or base.run == new.run or any(len(listing.ranks(file.run)) < 2 for file in (base, new)):
+        return result
+    return with_runs(result, *ask_all(*(partial(_run_side, engine, listing, file) for file in (base, new))))
+
+
+def _run_side(engine: Engine, listing: Listing, file: TraceFile) -> RunSide:
+    frames = _frames_of_run(engine, file)
+    late = _late_answers(engine, listing, file, frames)
+    return RunSide(file.worker, frames, claims_of_run(frames, EVERY_VIEW, late))
 
 
 def _history(engine: Engine, request: Request) -> object:

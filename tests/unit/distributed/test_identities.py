@@ -122,9 +122,9 @@ def test_lags_follow_from_the_starts_of_steps_and_the_clocks(name):
     assert (lags["start_lag_ns"] - paces["start_lag_ns"]).abs().max() <= 1
 
 
-def length_of(late, groups):
+def length_of(late, groups=(), after=None):
     """The mean length of a step whose ranks are late by so much."""
-    made = simulated(Truth(late=late, groups=groups, noise=0.0, jitter_ns=0))
+    made = simulated(Truth(late=late, groups=groups, after=after or {}, noise=0.0, jitter_ns=0))
     return (made.steps[-1, :, 1].max() - made.steps[0, :, 0].min()) / len(made.steps)
 
 
@@ -140,3 +140,15 @@ def test_ranks_as_fast_as_the_others_save_what_a_run_without_their_lateness_take
         assert savings == [pytest.approx(length, rel=0.02) for length in lengths], seed
         rows = RUN_VIEWS["run_advice"].run(run).filter(rule="straggler")
         assert rows["saving_ns"][0] == savings[rows.height - 1], seed
+
+
+@pytest.mark.parametrize("steps", [range(6), [2, 4]], ids=["each step", "some steps"])
+def test_what_a_rank_does_after_its_last_collective_is_saved_as_a_whole(steps):
+    """The others wait for it in the next step: a delay is in one step of that rank, and in the next of the others."""
+    after = {(2, step): 8_000_000 for step in steps}
+    run = run_of(simulated(Truth(after=after, noise=0.0, jitter_ns=0)))
+    longer = length_of({}, after=after) - length_of({})
+    assert savings_at_pace_of_others(run, [["rank2"]]) == [pytest.approx(longer, rel=0.02)]
+    (row,) = RUN_VIEWS["run_advice"].run(run).rows(named=True)
+    assert row["saving_ns"] == pytest.approx(longer, rel=0.02)
+    assert row["saving_frac"] == pytest.approx(longer / length_of({}, after=after), rel=0.02)

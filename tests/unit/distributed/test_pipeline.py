@@ -147,3 +147,17 @@ def test_a_ring_is_no_pipeline(is_even_first):
 def test_runs_without_transfers_have_no_pipeline():
     pipeline = Pipeline.of(run_of([[("compute", 10, 20)]] * 2).calls)
     assert (pipeline.count, pipeline.ideal_frac) == (0, None)
+
+
+@pytest.mark.parametrize(("slow", "micro_batches", "pass_ns"), [({1: 3}, 8, 10_000), ({1: 4}, 4, 15_000)])
+def test_even_stages_save_what_they_take_less_not_the_bubble(slow, micro_batches, pass_ns):
+    """Three stages that compute as long together still have the bubble of their schedule."""
+
+    def length(work):
+        return max(end for of_rank in work for *_, end in of_rank)
+
+    work, even = gpipe(3, micro_batches, pass_ns, 2 * pass_ns, slow=slow), round(pass_ns * (2 + sum(slow.values())) / 3)
+    (row,) = RUN_VIEWS["run_advice"].run(run_of(work)).rows(named=True)
+    less = length(work) - length(gpipe(3, micro_batches, even, 2 * even))
+    assert row["saving_ns"] == pytest.approx(less, rel=0.03)
+    assert f"Stage {min(slow)} computes for " in row["evidence"]

@@ -31,6 +31,16 @@ def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
     assert abs(row["saving_frac"] - 5 / 16.678) < 1e-3
 
 
+def test_work_that_other_ranks_can_take_over_saves_what_spreading_it_does():
+    truth = Truth(late={(2, None): 8_000_000}, by="more work", noise=0.0, jitter_ns=0)
+    (row,) = advice_of(run_of(simulated(truth)))
+    assert row["saving_ns"] == 6_000_000  # each of the four ranks then computes 2 ms of it
+    assert row["evidence"].endswith("it has more work. Spread evenly over all 4 ranks, a part of it stays on each.")
+    late = {(1, None): 8_000_000, (2, None): 8_000_000}
+    first, *_ = advice_of(run_of(simulated(Truth(late=late, by="more work", noise=0.0, jitter_ns=0))))
+    assert first["saving_ns"] == 4_000_000
+
+
 def test_of_two_late_ranks_either_is_bounded_by_the_other_and_both_are_named():
     late = {(1, None): 5_000_000, (3, None): 4_000_000}
     first, second = advice_of(run_of(simulated(Truth(late=late, noise=0.0, jitter_ns=0))))

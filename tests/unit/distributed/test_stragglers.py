@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.distributed.imbalance.statistics import spread_of
 from kinetoscope_tb.distributed.imbalance.step_times import step_rows
-from kinetoscope_tb.distributed.imbalance.stragglers import excess, verdicts
+from kinetoscope_tb.distributed.imbalance.stragglers import excess, step_length, verdicts
 from support.simulated import Truth, run_of, simulated
 
 MESH = (
@@ -132,3 +132,7 @@ def test_noise_alone_names_somebody_in_less_than_one_run_of_twenty():
         for seed in range(40)
     ]
     assert sum(alarms) / len(alarms) < 0.05
+
+
+def test_a_delay_in_different_steps_of_different_ranks_counts_once():
+    assert step_length(np.array([[80.0, 20.0, 20.0], [20.0, 80.0, 20.0]])) == 40

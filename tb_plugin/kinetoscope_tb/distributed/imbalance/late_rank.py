@@ -97,6 +97,7 @@ def evidence(row: Mapping[str, Any]) -> str:
         f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, the others typically "
         f"{text.time(usual)}; of the difference {text.time(max(0, row['part_ns']))} is {_cause(row)}. In the "
         f"typical step noise alone stays below {text.time(row['threshold_ns'])}.{of_work(row)}"
+        + (f" Spread evenly over all {row['ranks']} ranks, a part of it stays on each." if can_be_spread(row) else "")
     )
 
 
@@ -142,6 +143,13 @@ def _cause(row: Mapping[str, Any]) -> str:
 def _has_more_work(row: Mapping[str, Any]) -> bool:
     fractions = (row["launches_frac"], row["threads_frac"], row["elements_frac"])
     return any(part is not None and part > 1 + _LEAST_MORE_FRAC for part in fractions)
+
+
+def can_be_spread(row: Mapping[str, Any]) -> bool:
+    """Whether a rank computes longer since it has more work in as many kernels, such as more tokens than the others."""
+    if row["cause"] != CAUSES["computation_ns"] or row["launches_frac"] is None:
+        return False
+    return bool(row["launches_frac"] <= 1 + _LEAST_MORE_FRAC and _has_more_work(row))
 
 
 def of_work(row: Mapping[str, Any]) -> str:

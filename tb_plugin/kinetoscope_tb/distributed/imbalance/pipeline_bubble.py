@@ -34,13 +34,14 @@ def pipeline_bubble(ranks: Ranks) -> list[dict[str, Any]]:
     )
     most = by_stage.sort("bubble_ns", "stage", descending=[True, False]).row(0, named=True)
     frac = most["bubble_ns"] / max(1, most["total_ns"])
+    saving_ns = _saving_of_even_stages(by_stage, frac, ranks)
     return [
         {
             "rule": "pipeline",
             "title": _title(most, frac, ranks),
-            "evidence": _evidence(by_stage, ranks),
-            "action": _action(by_stage, frac, ranks),
-            "saving_ns": round(most["bubble_ns"]) if frac >= _SOME_FRAC else None,
+            "evidence": _evidence(by_stage, ranks, saving_ns),
+            "action": _action(by_stage, frac, is_uneven=saving_ns is not None),
+            "saving_ns": round(most["bubble_ns"] if saving_ns is None else saving_ns) if frac >= _SOME_FRAC else None,
             "confidence": "medium",
             "view": "pipeline",
             "filter": None,
@@ -59,12 +60,18 @@ def _title(most: dict[str, Any], frac: float, ranks: Ranks) -> str:
     )
 
 
-def _evidence(by_stage: pl.DataFrame, ranks: Ranks) -> str:
+def _evidence(by_stage: pl.DataFrame, ranks: Ranks, saving_ns: float | None) -> str:
     pipeline = ranks.pipeline
     shares = by_stage.select("stage", pl.col("bubble_ns") / pl.col("total_ns").clip(1)).rows()
     shares_by_stage = ", ".join(f"{stage}: {text.percent(share)}" for stage, share in shares[:_MOST_LISTED])
     more = ", …" if shares[_MOST_LISTED:] else ""
     sentence = f"Bubbles by stage, as shares of the average step: {shares_by_stage}{more}."
+    if saving_ns is not None:
+        longest = _by_computation(by_stage).row(0, named=True)
+        sentence += (
+            f" Stage {longest['stage']} computes for {text.time(longest['computation_ns'])}, the average stage for "
+            f"{text.time(_mean(by_stage['computation_ns']))}: as even stages, they take {text.time(saving_ns)} less."
+        )
     if pipeline.ideal_frac is None:
         return sentence
     chunks = f" of {pipeline.chunks} chunks each" if pipeline.chunks > 1 else ""
@@ -75,13 +82,34 @@ def _evidence(by_stage: pl.DataFrame, ranks: Ranks) -> str:
     )
 
 
-def _action(by_stage: pl.DataFrame, frac: float, ranks: Ranks) -> str:
+def _by_computation(by_stage: pl.DataFrame) -> pl.DataFrame:
+    return by_stage.sort("computation_ns", "stage", descending=[True, False])
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.mean() or 0)  # type: ignore[arg-type]  # numbers
+
+
+def _saving_of_even_stages(by_stage: pl.DataFrame, frac: float, ranks: Ranks) -> float | None:
+    """How much shorter a step of even stages is, in ns; None if the schedule explains the bubbles, or that is little.
+
+    With n micro-batches on each stage, counting those of each chunk, a step takes as long as one micro-batch on all
+    stages and n − 1 on the longest. Even stages have the sum of all stages, too, so that the longest is what they save.
+    """
+    longest = _by_computation(by_stage)["computation_ns"]
+    pipeline, ideal = ranks.pipeline, ranks.pipeline.ideal_frac
+    is_uneven = longest[0] > _MORE_THAN_OTHERS * _mean(longest[1:])
+    if frac < _SOME_FRAC or not is_uneven or (ideal is not None and frac <= _MORE_THAN_IDEAL * ideal):
+        return None
+    count = pipeline.chunks * pipeline.micro_batches
+    saving = float((longest[0] - _mean(longest)) * ((count - 1) / count if count else 1))
+    return saving if saving >= _SOME_FRAC * _mean(by_stage["total_ns"]) else None
+
+
+def _action(by_stage: pl.DataFrame, frac: float, *, is_uneven: bool) -> str:
     """Balance stages if bubbles are longer than the schedule explains and one stage computes longer than the others."""
     if frac < _SOME_FRAC:
         return "There is nothing to do."
-    longest = by_stage.sort("computation_ns", descending=True)
-    ideal = ranks.pipeline.ideal_frac
-    is_uneven = longest["computation_ns"][0] > _MORE_THAN_OTHERS * float(longest["computation_ns"][1:].mean())  # type: ignore[arg-type]
-    if is_uneven and (ideal is None or frac > _MORE_THAN_IDEAL * ideal):
-        return f"Move layers from stage {longest['stage'][0]}, which computes longest, to the others."
+    if is_uneven:
+        return f"Move layers from stage {_by_computation(by_stage)['stage'][0]}, which computes longest, to the others."
     return "Use more micro-batches per step, or an interleaved schedule: both make the bubble smaller."

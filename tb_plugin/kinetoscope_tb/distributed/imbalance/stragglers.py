@@ -49,6 +49,7 @@ CAUSES = dict(
 
 VERDICTS: dict[str, Any] = {
     "member": pl.Int32,
+    "ranks": pl.Int64,  # that are compared
     "steps": pl.Int64,
     "without_waiting_ns": pl.Int64,  # median over the steps
     "wait_ns": pl.Int64,
@@ -180,6 +181,7 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "member": matrix.members,
+            "ranks": len(matrix.members),
             "steps": steps,
             "without_waiting_ns": np.nanmedian(matrix.own, axis=1).round().astype(np.int64),
             "wait_ns": wait.round().astype(np.int64),
@@ -196,8 +198,12 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
 
 
 def step_length(total: Floats) -> float:
-    """The mean over the steps of the longest rank's; [rank, step]."""
-    return float(np.mean(np.nanmax(total, axis=0)))
+    """The average step of the rank with the longest; [rank, step].
+
+    What delays a rank is in one of its steps and maybe in the next one of the others: the longest rank of each step
+    would count it twice.
+    """
+    return float(np.max(np.nanmean(total, axis=1)))
 
 
 def _cost(own: Floats, is_late: NDArray[np.bool_]) -> Floats:

@@ -104,16 +104,40 @@ class MergedGraph:
         length: Ints = self.spent.sum(axis=1)
         return length
 
+    @cached_property
+    def _own_since(self) -> Ints:
+        """The call that each segment begins after; NONE if it is of another step than the segment's end."""
+        step = np.repeat(np.arange(self.of_step.size - 1), np.diff(self.of_step))
+        window = np.concatenate([step, self._step_of_calls()[self.target[self.of_call[0] :]]])
+        own = (self.since >= 0) & (self._step_of_calls()[self.since] == window)
+        return np.where(own, self.since, NONE)
+
+    @cached_property
+    def between(self) -> Ints:
+        """A number for each segment: the same for those that follow and precede the same units, or the step's ends."""
+        units = np.append(self.unit, NONE)
+        numbers: Ints = (units[self._own_since] + 1) * (units.max() + 2) + units[self.target] + 1
+        return numbers
+
+    @cached_property
+    def _in_steps(self) -> tuple[Ints, Ints]:
+        """(the segments in the order of their steps, where each step begins among them)."""
+        order = np.argsort(self.step, kind="stable")
+        return order, np.searchsorted(self.step[order], np.arange(self.of_step.size))
+
+    def of_one_step(self, step: int) -> Ints:
+        """The segments of a step of one rank."""
+        order, first = self._in_steps
+        segments: Ints = order[first[step] : first[step + 1]]
+        return segments
+
     def shift_of_steps(self, saved: Ints, cut: Ints) -> Ints:
         """How much later each rank's steps would end if segments took `saved` less, and transfers in calls `cut` less.
 
         Steps are simulated separately: everything before a step's start keeps its time. A collective begins to move
         data when the last rank enters it in the simulation, which may be another one than recorded.
         """
-        step = np.repeat(np.arange(self.of_step.size - 1), np.diff(self.of_step))
-        window = np.concatenate([step, self._step_of_calls()[self.target[self.of_call[0] :]]])
-        own = (self.since >= 0) & (self._step_of_calls()[self.since] == window)
-        since = np.where(own, self.since, NONE)
+        since = self._own_since
         order = np.argsort(self.unit, kind="stable")
         ends: Ints = _shifted(order, self.unit, self.of_call, since, self.slack + saved, self.wait, cut)
         shifts: Ints = _latest(self.of_step, since, self.slack + saved, ends)

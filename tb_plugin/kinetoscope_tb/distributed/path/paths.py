@@ -8,7 +8,6 @@ without a gap and add up to the step to the nanosecond, and clocks only decide w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -125,40 +124,15 @@ class Paths:
         of_path = np.zeros(self.steps.height, np.int64)
         rows = self.segments.filter(on_path)
         np.add.at(of_path, rows["step"].to_numpy(), rows["dur_ns"].to_numpy())
-        most: Ints = np.minimum(self._shorter(saved, cut), _percent(of_path, percent))
+        most: Ints = np.minimum(self.shorter(saved, cut), _percent(of_path, percent))
         return most
 
-    def _shorter(self, saved: Ints, cut: Ints) -> Ints:
+    def shorter(self, saved: Ints, cut: Ints) -> Ints:
         """How much earlier each step's last rank would end if segments took `saved` less, and transfers `cut` less."""
         later = self.merged_graph.shift_of_steps(saved, cut) - self.lead
         ends = np.full(self.steps.height, np.iinfo(np.int64).min)
         np.maximum.at(ends, self.place, later)
         return -ends
-
-    def saved_at_pace_of_others(self, members: Sequence[int]) -> Ints:
-        """How much shorter each step would be if some ranks took no longer for any class of work than others typically.
-
-        Others are ranks with the same step that aren't among these, of a pipeline those of the same stage; all but the
-        rank itself if none is left. All that a rank does of a class in a step becomes faster by the same factor, so
-        that it takes the median of the others' time.
-        """
-        graph = self.merged_graph
-        steps = graph.ranks.steps.select("member").join(graph.ranks.stages, "member", "left", maintain_order="left")
-        steps = steps.with_row_index("row").with_columns(place=pl.Series(self.place))
-        spent = np.zeros((steps.height, len(CLASSES)), np.int64)
-        np.add.at(spent, graph.step, graph.spent)
-        is_late, less = pl.col("member").is_in(list(members)), np.zeros_like(graph.spent)
-        for member, row, step, stage in steps.filter(is_late).select("member", "row", "place", "stage").rows():
-            alike = (pl.col("place") == step) & pl.col("stage").eq_missing(stage) & (pl.col("member") != member)
-            rest = steps.filter(alike)
-            usual = rest.filter(~is_late)
-            others = (rest if usual.is_empty() else usual)["row"].to_numpy()
-            if others.size:
-                beyond = np.maximum(spent[row] - np.median(spent[others], axis=0), 0) / np.maximum(spent[row], 1)
-                of_rank = graph.step == row
-                less[of_rank] = (graph.spent[of_rank] * beyond).astype(np.int64)
-        shorter: Ints = np.maximum(self._shorter(less.sum(axis=1), np.zeros_like(graph.dur)), 0)
-        return shorter
 
     def saved_in_segments(self, part: int | None, member: int | None, percent: int) -> Ints:
         """How much shorter each step would be if one part (or all) of one rank (or all) took `percent` less."""

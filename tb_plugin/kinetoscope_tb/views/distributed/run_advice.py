@@ -8,6 +8,7 @@ may be the slow one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -15,7 +16,15 @@ import polars as pl
 from ...arrays.gather import fraction
 from ...distributed.contents import has_several_times
 from ...distributed.imbalance.last_rank import last_ranks
-from ...distributed.imbalance.late_rank import action, communication_of_others, evidence, name_of, others_late, title
+from ...distributed.imbalance.late_rank import (
+    action,
+    can_be_spread,
+    communication_of_others,
+    evidence,
+    name_of,
+    others_late,
+    title,
+)
 from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.pipeline_bubble import pipeline_bubble
 from ...distributed.imbalance.step_times import step_rows
@@ -55,11 +64,12 @@ class RunAdvice(Table):
     saving_ns = Column(
         DURATION,
         "How much shorter a step would be if the rank were as fast as the others, simulated over all ranks; of several "
-        "late ranks, the first one's row has what they save together. Without a device, how much longer it takes than "
-        "the slowest rank that isn't slow then. Missing if none is named.",
+        "late ranks, the first one's row has what they save together. Of a rank that has more work in as many kernels, "
+        "if that were spread over all. Without a device, how much longer it takes than the slowest rank that isn't "
+        "slow then. Missing if none is named.",
         adds_up=False,
     )
-    saving_frac = Column(FRACTION, "The same / the average step.")
+    saving_frac = Column(FRACTION, "The same / the average step of the rank with the longest.")
     confidence = Column(
         TEXT,
         "high: in several steps of all ranks; medium: of single links, or ranks are missing; low: in one step, or too "
@@ -75,7 +85,7 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     """The most expensive rank first, then slow links, which make the bubble of a pipeline longer."""
     rows = step_rows(ranks)
     complete = rows.filter("is_complete")
-    step = float(complete.group_by("place", "step").agg(pl.col("total_ns").max())["total_ns"].mean() or 0)  # type: ignore[arg-type]
+    step = float(complete.group_by("worker").agg(pl.col("total_ns").mean())["total_ns"].max() or 0)  # type: ignore[arg-type]
     judgments = verdicts(rows).join(
         ranks.workers.select("member", "worker", "rank", "host", "device"), "member", "left"
     )
@@ -119,7 +129,8 @@ def _late_ranks(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks) ->
     *alone, together = savings_at_pace_of_others(ranks, choices) if has_devices else [None] * len(choices)
     longer = [max(row["late_excess_ns"], row["part_ns"]) * row["slow_steps"] / row["steps"] for row in late]
     alone = [_at_most(saving, most) for saving, most in zip(alone, longer, strict=False)]
-    together = _at_most(together, sum(longer))
+    alone = [_spread(saving, [row]) for saving, row in zip(alone, late, strict=False)]
+    together = _spread(_at_most(together, sum(longer)), late)
     results = [_named(row, rows, spans, ranks, saving) for row, saving in zip(late[:MOST_NAMED], alone, strict=True)]
     if len(late) > 1:
         first = results[0]
@@ -138,6 +149,14 @@ def _at_most(saved_ns: int | None, longer_ns: float) -> int | None:
     The simulation may say more, since it counts what a rank does before several collectives for each of them.
     """
     return None if saved_ns is None else min(saved_ns, round(longer_ns))
+
+
+def _spread(saved_ns: int | None, late: Sequence[Mapping[str, Any]]) -> int | None:
+    """What ranks save whose work is spread over all: each then has a part of it."""
+    if saved_ns is None or not all(map(can_be_spread, late)):
+        return saved_ns
+    ranks = int(late[0]["ranks"])
+    return round(saved_ns * max(0, ranks - len(late)) / ranks)
 
 
 def _named(
