@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ...critical_path.classes import ON_DEVICE
-from ...critical_path.culprits import PARTS, WHO, path_culprits, saved_by_part
+from ...critical_path.culprits import PARTS, UNEXPLAINED, WHO, path_culprits, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS
 from ...measures.calls.kernel_names import labels_of_kernels
@@ -26,7 +26,7 @@ _LEAST = 0.03  # of the path: smaller parts aren't named
 _MOST_NAMED = 3  # parts besides the largest
 _LARGE = 0.25  # of the path: a culprit that takes as much is named first
 _HALF, _MUCH_MORE = 50, 1.5  # percent; times what the largest part would save
-_NO_WORK = ("unexplained", "between_kernels")
+_NO_WORK = (UNEXPLAINED, "between_kernels")
 """Causes that nobody can make faster."""
 _LONGEST_NAME = 60
 _BEFORE = ("launch", "between_kernels", "unexplained")
