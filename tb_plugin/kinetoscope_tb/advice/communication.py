@@ -193,7 +193,7 @@ def _remedy_of(kind: str, calls: pl.DataFrame) -> str:
     """What to do about calls of a kind, by what they exchange and when."""
     whole, sizes = int(calls["exposed_ns"].sum()), calls.filter(pl.col("bytes") >= 0)["bytes"]
     remedy = _REMEDIES.get(kind, _REMEDY)
-    if kind in ("all_gather", "reduce_scatter") and not sizes.is_empty() and float(sizes.mean()) < _SMALL_BYTES:  # type: ignore[arg-type]
+    if kind in ("all_gather", "reduce_scatter") and not sizes.is_empty() and float(sizes.mean()) < SMALL_BYTES:  # type: ignore[arg-type]
         return _SMALL_GATHERS
     if kind == "all_reduce" and calls.filter("in_forward")["exposed_ns"].sum() >= _IN_FORWARD * whole:
         return _BETWEEN_LAYERS
