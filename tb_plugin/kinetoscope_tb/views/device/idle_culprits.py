@@ -39,12 +39,6 @@ class IdleCulprits(Table):
         "where the trace doesn't show whether the device was idle.",
         shown_as="name",
     )
-    op = Column(
-        TEXT,
-        "The operator that made the runtime call. Of launch latency, the one that launched the work after the longest "
-        "gap, if that gap is more than half of the time.",
-        shown_as="name",
-    )
     total_ns = Column(DURATION, "Idle time with this cause and culprit.")
     idle_frac = Column(FRACTION, "Share of the idle time of the device.")
     source = Column(
@@ -57,6 +51,12 @@ class IdleCulprits(Table):
         TEXT,
         "Where the host was late, what its launching threads did: data loading, synchronizing, runtime call, operator, "
         "python, annotation, or nothing recorded; the first that applies.",
+    )
+    op = Column(
+        TEXT,
+        "The operator that made the runtime call. Of launch latency, the one that launched the work after the longest "
+        "gap, if that gap is more than half of the time.",
+        shown_as="name",
     )
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")
