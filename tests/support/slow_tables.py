@@ -288,7 +288,9 @@ def _operator(recording: Recording, calls: list[Row]) -> tuple[Any, ...]:
     on_host = [row for row in recording.memory if row.arg("Device Type") == 0]
     elsewhere = [row for row in recording.memory if row.arg("Device Type") != 0]
     inner = [row for row in recording.ranges if any(id(outer) in of_group for outer in row.ancestors())]
-    eligible = any(is_matrix_op(row.name) for row in inner) or any(r.tensor_cores == "yes" for r in within(device))
+    answers = {row.tensor_cores for row in within(device)}
+    is_eligible = any(is_matrix_op(row.name) for row in inner) or "yes" in answers
+    eligible = None if "unknown" in answers and not is_eligible else is_eligible
     on_device = (time(own(device)), time(innermost(device)))
     cores = (eligible, tensor_core_share(own(device)), tensor_core_share(innermost(device)))
     return (
