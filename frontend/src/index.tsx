@@ -107,7 +107,7 @@ function Main() {
   else if (!listing.value!.runs.length && !address.value.run) {
     content = <Welcome problems={listing.value!.problems.length} />;
   } else if (unknownPlace.value) content = <UnknownPlace {...unknownPlace.value} />;
-  else if (isTimeline) content = <TimelinePage key={subject.value} badge={<HealthBadge />} />;
+  else if (isTimeline) content = <TimelinePage key={subject.value} badge={<HealthBadge isOfLosses />} />;
   else {
     const Page = OWN_PAGES[tab.id] ?? ViewPage;
     content = (

@@ -40,6 +40,7 @@ def test_each_part_of_the_bar_has_a_slider_and_its_name_in_the_table(app: App):
     page = app.open("critical_path")
     parts = page.locator(".sliders li")
     expect(parts.first.locator("output b")).to_have_text(re.compile(r"^[<≈\d].* %$"))
+    expect(page.locator(".idle-bars p")).to_contain_text("Times: on the path of the step. Savings: of a step, if all")
     slider = parts.first.get_by_role("slider")
     slider.press("End")
     expect(parts.first.locator("output")).to_contain_text("100 % less saves")

@@ -99,6 +99,23 @@ function PartSlider({ view, cause }: { view: string; cause: string }) {
   );
 }
 
+const LEAST_COST = 0.02; // of a step, that recording takes and is worth a word
+
+/** What the times of parts are of, and what their savings are of: a step may be shorter without the profiler. */
+function Meaning({ view, whole }: { view: string; whole: number }) {
+  const { saved_ns = [], saved_frac = [] } = tableOf(useAnswer(view))?.data ?? {}, noun = stepWord.value;
+  const row = saved_frac.findIndex((share) => Number(share) > 0);
+  const length = row < 0 ? whole : Number(saved_ns[row]) / Number(saved_frac[row]);
+  const isShorter = length < (1 - LEAST_COST) * whole;
+  return (
+    <p class="quiet">
+      Times: on the path of the {isShorter ? `recorded ${noun}` : noun}. Savings: of a {noun}
+      {isShorter && ` without the profiler (${quantity(length, "duration")})`}, if all such work took less time, also
+      off the path.
+    </p>
+  );
+}
+
 /** A bar with names in it, and below it the time of each cause. */
 function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: string; whatIf: string | null }) {
   const scope = useTableScope();
@@ -116,6 +133,7 @@ function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: 
         label={`Parts of ${title}`}
         onPick={(row) => scope.go({ rows: "1", row: String(row), open: "1" }, "push")}
       />
+      {whatIf && <Meaning view={whatIf} whole={whole} />}
       <ul class={whatIf ? "sliders" : ""}>
         {[...causes].map(([cause, of]) => {
           const { name, color } = timePart(cause), time = of.reduce((sum, { value }) => sum + value, 0);

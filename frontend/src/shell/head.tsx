@@ -37,11 +37,13 @@ export function healthCounts(): string[] | null {
   ].filter(Boolean);
 }
 
-export function HealthBadge() {
+/** What is wrong with the trace; `isOfLosses`: nothing if these are but notes. */
+export function HealthBadge({ isOfLosses = false }: { isOfLosses?: boolean }) {
   const counts = healthCounts();
   if (!counts) return null;
   const isWhole = countedFindings.value.length === findingViews.value.length;
   const isSerious = counts[0] && !counts[0].includes("note");
+  if (isOfLosses && !isSerious) return null;
   return (
     <button
       type="button"
