@@ -52,6 +52,7 @@ _PATTERNS: tuple[tuple[Work, str], ...] = (
         r"|Malloc\w*|Free\w*|GraphLaunch)",
     ),
 )
+_PAGEABLE = regex(r"Page?able")
 _TO_HOST = regex(r"DtoH|DeviceToHost|D2H")
 _TO_DEVICE = regex(r"HtoD|HostToDevice|H2D")
 _TEMPLATE = regex(r"void (?:\(anonymous namespace\)::)?(\w+)<")
@@ -84,3 +85,8 @@ def copies_to_host(name: str) -> bool:
 def copies_to_device(name: str) -> bool:
     """Whether a copy of this name brings data from the host to a device."""
     return bool(_TO_DEVICE.search(name))
+
+
+def is_pageable(name: str) -> bool:
+    """Whether a copy of this name goes to or from pageable memory of the host, which takes longer than pinned."""
+    return bool(_PAGEABLE.search(name))
