@@ -179,6 +179,8 @@ def summary_of(made: Made, rank: int) -> Summary:
             "launches": np.full(truth.steps, 100),
             "threads": 10**6 + (truth.by == "more work") * longer,
             "elements": np.full(truth.steps, 1 << 20),
+            "copied_bytes": np.zeros(truth.steps, np.int64),
+            "pageable_ns": np.zeros(truth.steps, np.int64),
             "is_complete": [True] * truth.steps,
         },
         schema=STEPS,

@@ -15,7 +15,7 @@ from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within
 from ..measures.python.whereabouts import caller_of
 from ..measures.time.breakdown import intervals_of
 from ..names import text
-from ..names.device_work import copies_between_devices, copies_to_host
+from ..names.device_work import copies_between_devices, copies_to_host, is_pageable
 from .facts import Facts, aten_operators
 from .model import Advice, Candidate, Cleared
 
@@ -25,7 +25,6 @@ COPY_LESS_OF_CACHE = (
 )
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|D2D")
-_PAGEABLE = re.compile(r"Page?able")
 _NEARLY_ALL = 0.9  # of their time
 _MOSTLY = 0.5
 _MANY = 50  # per step
@@ -192,7 +191,7 @@ def _lengths(facts: Facts, which: NDArray[np.bool_], *, with_host: bool) -> tupl
     `with_host`: with the time that the host takes to launch them while the device is idle.
     """
     device, windows = facts.trace.device_events, facts.windows
-    pageable = which & map_categories(device["name"], lambda name: bool(_PAGEABLE.search(name)))
+    pageable = which & map_categories(device["name"], is_pageable)
     is_copy = (device["kind"] == "memcpy").to_numpy()
     groups = [intervals_of(device, where) for where in (~(is_copy | which), pageable, which)]
     groups += [_launch_spans(facts, which)] if with_host else []

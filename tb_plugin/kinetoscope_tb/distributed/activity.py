@@ -7,21 +7,25 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Intervals, merge
-from ..measures.calls.matrix_work import element_count
+from ..measures.calls.matrix_work import element_count, input_elements
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import computing_on_host
 from ..measures.time.idle import Windows
+from ..names.device_work import copies_to_device, copies_to_host, is_pageable
 from ..names.python_frames import collects_garbage
 from ..trace import Trace
+from .model import INPUTS
 
 Ints = NDArray[np.int64]
 _MOST_THREADS = 1 << 40  # of a kernel: more than any device takes
 _OF_PARAMETERS = ("aten::_foreach_", "aten::_fused_")
 _MOST = 0.5  # of the kernels
+_MOST_INPUTS = 32  # of all operators, with most elements
 
 
 def computing(trace: Trace) -> Intervals:
@@ -61,33 +65,103 @@ class Work(NamedTuple):
     elements: Ints
 
 
+class HostCopies(NamedTuple):
+    """What a worker copies between host and device in each window.
+
+    Attributes:
+        copied_bytes: How much.
+        pageable_ns: How long copies to or from pageable memory of the host take together.
+    """
+
+    copied_bytes: Ints
+    pageable_ns: Ints
+
+
+def host_copies(trace: Trace, windows: Windows) -> HostCopies:
+    """What is copied between host and device by copies that start in each window."""
+    rows = trace.device_events.filter(kind="memcpy", is_communication=False).sort("start_ns")
+    is_of_host = map_categories(rows["name"], lambda name: copies_to_host(name) or copies_to_device(name)).astype(bool)
+    start, sizes = rows["start_ns"].to_numpy(), rows["bytes"].to_numpy().clip(0)
+    pageable = rows["dur_ns"].to_numpy() * map_categories(rows["name"], is_pageable).astype(bool)
+    return HostCopies(_between(start, sizes * is_of_host, windows), _between(start, pageable, windows))
+
+
 def work(trace: Trace, windows: Windows) -> Work:
     """How much computes in each window.
 
     Ranks that do the same work launch as much; what then takes longer on one of them is slower. Threads alone don't say
     that: kernels that stay on their multiprocessors have grids of one size, whatever their inputs.
     """
-    device, host = trace.device_events, trace.host_events
-    ops = trace.all_host_events  # those that replayed graphs were captured from, too
-    is_update = map_categories(ops["name"], lambda name: name.startswith(_OF_PARAMETERS)).astype(bool)
-    elements = np.where(is_update, 0, map_categories(ops["input_shapes"], element_count, missing=0))
-    if not device.height:
-        is_op = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
-        rows = np.flatnonzero(is_op)
-        rows = rows[np.argsort(host["start_ns"].to_numpy()[rows], kind="stable")]
-        start, threads, own = host["start_ns"].to_numpy()[rows], np.zeros(rows.size, np.int64), elements[rows]
-    else:
-        kernels = device.filter(kind="kernel", is_communication=False).sort("start_ns")
-        start, sides = kernels["start_ns"].to_numpy(), [map_categories(kernels[s], _size) for s in ("grid", "block")]
+    device, ops = trace.device_events, trace.all_host_events
+    elements = np.where(_is_update(ops), 0, map_categories(ops["input_shapes"], element_count, missing=0))
+    start, op = _launches(trace)
+    threads = np.zeros(start.size, np.int64)
+    if device.height:
+        kernels = _kernels(trace)
+        sides = [map_categories(kernels[s], _size) for s in ("grid", "block")]
         threads = sides[0].astype(np.int64) * sides[1].astype(np.int64)
         threads = np.where(threads.all(), np.minimum(threads, _MOST_THREADS), 0)
-        own = gather(elements, kernels["op"].to_numpy(), missing=0)
+    own = gather(elements, op, missing=0)
     is_known = (own > 0).sum() >= _MOST * own.size
     return Work(
         _between(start, np.ones(start.size, np.int64), windows),
         _between(start, threads, windows),
         _between(start, own if is_known else np.zeros_like(own), windows),
     )
+
+
+def inputs(trace: Trace, windows: Windows) -> pl.DataFrame:
+    """The frame INPUTS: which inputs of which operators have how many elements in each window.
+
+    Those that are as large on all ranks, such as parameters, say nothing about what one of them has more to do.
+    """
+    ops = trace.all_host_events
+    start, op = _launches(trace)
+    step = (np.searchsorted(windows.start, start, "right") - 1).astype(np.int32)
+    inside = (step >= 0) & (start < gather(windows.end, step)) & (op >= 0)
+    rows = ops.select("name", "input_shapes")[op[inside]].with_columns(step=pl.Series(step[inside], dtype=pl.Int32))
+    rows = rows.filter(pl.Series(~_is_update(rows), dtype=pl.Boolean) & pl.col("input_shapes").is_not_null())
+    rows = rows.group_by("step", "name", "input_shapes").len().cast({"name": pl.String, "input_shapes": pl.String})
+    shapes = rows["input_shapes"].unique().to_list()
+    counts = pl.DataFrame(
+        [(shape, i, count) for shape in shapes for i, count in enumerate(input_elements(shape)) if count],
+        schema={"input_shapes": pl.String, "input": pl.Int64, "elements": pl.Int64},
+        orient="row",
+    )
+    sums = (
+        rows.join(counts, "input_shapes")
+        .group_by("step", "input", operator="name")
+        .agg(elements=(pl.col("elements") * pl.col("len").cast(pl.Int64)).sum())
+    )
+    largest = sums.group_by("operator", "input").agg(pl.col("elements").sum())
+    first = largest.sort("elements", "operator", "input", descending=[True, False, False]).head(_MOST_INPUTS)
+    return (
+        sums.join(first, ["operator", "input"], "semi")
+        .sort("step", "operator", "input")
+        .select(*INPUTS)
+        .cast(pl.Schema(INPUTS))
+    )
+
+
+def _is_update(ops: pl.DataFrame) -> NDArray[np.bool_]:
+    return map_categories(ops["name"], lambda name: name.startswith(_OF_PARAMETERS)).astype(bool)
+
+
+def _kernels(trace: Trace) -> pl.DataFrame:
+    """The kernels that compute, in the order of their starts."""
+    return trace.device_events.filter(kind="kernel", is_communication=False).sort("start_ns")
+
+
+def _launches(trace: Trace) -> tuple[Ints, NDArray[np.int32]]:
+    """(start, row of all_host_events) of what computes, in order: kernels, or without a device operators."""
+    host = trace.host_events
+    if trace.device_events.height:
+        kernels = _kernels(trace)
+        return kernels["start_ns"].to_numpy(), kernels["op"].to_numpy()
+    is_op = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+    rows = np.flatnonzero(is_op).astype(np.int32)
+    rows = rows[np.argsort(host["start_ns"].to_numpy()[rows], kind="stable")]
+    return host["start_ns"].to_numpy()[rows], rows
 
 
 def _between(start: Ints, amount: Ints, windows: Windows) -> Ints:

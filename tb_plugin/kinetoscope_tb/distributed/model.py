@@ -6,7 +6,7 @@ Times are ns since the origin of the trace, and NONE (-1) is a missing number, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -27,6 +27,8 @@ STEPS = {
     "launches": pl.Int64,  # number of kernels that compute, or without a device of operators
     "threads": pl.Int64,  # of those kernels: grid × block; 0 if the sizes of any are unknown
     "elements": pl.Int64,  # of the inputs of their operators; 0 if the shapes of most are unknown
+    "copied_bytes": pl.Int64,  # between host and device
+    "pageable_ns": pl.Int64,  # sum of the durations of copies to or from pageable memory of the host
     "is_complete": pl.Boolean,
 }
 """One row is one step; computation + exposed communication + exposed copies + idle = total."""
@@ -46,6 +48,14 @@ CALLS = {
 }
 """One row is one collective, or transfer between two ranks, as this rank took part in it. Order: begin of the call."""
 
+INPUTS = {
+    "step": pl.Int32,  # row of `steps`
+    "operator": pl.String,
+    "input": pl.Int64,  # its place among the operator's inputs
+    "elements": pl.Int64,  # of all such inputs of operators whose kernels, or that themselves, begin in the step
+}
+"""One row is an input of the operators of one name in a step; only of those with most elements in the trace."""
+
 GROUPS = {
     "name": pl.String,  # of the process group; null if the file has none
     "description": pl.String,
@@ -59,6 +69,7 @@ TRAFFIC = {"peer": pl.Int64, "kind": pl.String, "bytes": pl.Int64, "calls": pl.I
 FRAMES: Mapping[str, dict[str, Any]] = {
     "steps": STEPS,
     "calls": CALLS,
+    "inputs": INPUTS,
     "groups": GROUPS,
     "traffic": TRAFFIC,
     "segments": SEGMENTS,
@@ -76,6 +87,7 @@ class Summary:
         calls: CALLS.
         groups: GROUPS.
         traffic: TRAFFIC.
+        inputs: INPUTS.
         segments: SEGMENTS of `critical_path`; its sync points are rows of `calls`.
     """
 
@@ -85,3 +97,4 @@ class Summary:
     groups: pl.DataFrame
     traffic: pl.DataFrame
     segments: pl.DataFrame
+    inputs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=INPUTS))

@@ -22,7 +22,7 @@ from .clocks.estimate import clocks
 from .clocks.offsets import offsets
 from .collectives.matching import matched, matches
 from .collectives.waits import waited
-from .model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
+from .model import CALLS, GROUPS, INPUTS, STEPS, TRAFFIC, Summary
 from .pipeline import Pipeline
 from .process_groups import group_label, spelled
 
@@ -197,6 +197,14 @@ class Ranks:
             for name, by in (("step", steps), ("sync_point", calls), ("since", calls))
         ]
         return segments.with_columns(moved)
+
+    @cached_property
+    def inputs(self) -> pl.DataFrame:
+        """INPUTS with `member` and `place`; `step` is a row of `steps`."""
+        inputs = self._stacked([summary.inputs for _, summary in self.readable], INPUTS)
+        heights = [summary.inputs.height for _, summary in self.readable]
+        before = np.repeat(_before([summary.steps.height for _, summary in self.readable]), heights)
+        return inputs.with_columns(step=pl.Series(inputs["step"].to_numpy() + before, dtype=pl.Int32))
 
     @cached_property
     def matches(self) -> pl.DataFrame:

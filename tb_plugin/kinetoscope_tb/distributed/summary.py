@@ -19,7 +19,7 @@ from ..measures.time.exposure import exposure
 from ..measures.time.idle import Windows
 from ..names.iterations import is_training
 from ..trace import Trace
-from .activity import computing, garbage_collection, transferring, work
+from .activity import computing, garbage_collection, host_copies, inputs, transferring, work
 from .collectives.calls import CallRows, calls
 from .collectives.traffic import traffic
 from .model import STEPS, Summary
@@ -47,6 +47,7 @@ def summary(trace: Trace) -> Summary:
         frame,
         traffic(trace, frame, metadata_groups, rows),
         _segments(trace, call_rows),
+        inputs(trace, Windows.of(trace, each=True)),
     )
 
 
@@ -106,6 +107,7 @@ def _steps(trace: Trace) -> pl.DataFrame:
         "dataloader_ns": breakdown(trace)["DataLoader"],
         "collecting_ns": _garbage_collection(trace, windows),
         **work(trace, windows)._asdict(),
+        **host_copies(trace, windows)._asdict(),
         "is_complete": trace.steps["is_complete"],
     }
     return pl.DataFrame(columns, schema=STEPS)

@@ -28,19 +28,22 @@ _LARGEST = {
     "launches": 1 << 40,
     "threads": 1 << 62,
     "elements": 1 << 62,
+    "input": 1 << 31,
+    "copied_bytes": 1 << 50,
 }
 _MISSABLE = {"bytes", "peer", "size", "nth", "offset", "dur_ns", "exposed_ns"}
 _SIGNED = {"start_ns"}
-_TEXTS = {"steps": ("step",), "calls": ("kind",), "traffic": ("kind",)}
+_TEXTS = {"steps": ("step",), "calls": ("kind",), "traffic": ("kind",), "inputs": ("operator",)}
 _RANKS = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7})(?:/([0-9]{1,7}))?)?")
 _POINTERS = {
     ("calls", "group"): "groups",
     ("calls", "step"): "steps",
+    ("inputs", "step"): "steps",
     ("segments", "step"): "steps",
     ("segments", "sync_point"): "calls",
     ("segments", "since"): "calls",
 }
-_REQUIRED = {("segments", "step")}  # pointers that are never NONE
+_REQUIRED = {("segments", "step"), ("inputs", "step")}  # pointers that are never NONE
 
 
 def problem_of(summary: Summary) -> str:

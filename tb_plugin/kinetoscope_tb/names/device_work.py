@@ -52,6 +52,7 @@ _PATTERNS: tuple[tuple[Work, str], ...] = (
         r"|Malloc\w*|Free\w*|GraphLaunch)",
     ),
 )
+_PAGEABLE = regex(r"Page?able")
 _TO_HOST = regex(r"DtoH|DeviceToHost|D2H")
 _TO_DEVICE = regex(r"HtoD|HostToDevice|H2D")
 _BETWEEN_DEVICES = regex(r"PtoP|PeerToPeer|P2P")
@@ -90,3 +91,8 @@ def copies_to_device(name: str) -> bool:
 def copies_between_devices(name: str) -> bool:
     """Whether a copy of this name brings data from one device to another."""
     return bool(_BETWEEN_DEVICES.search(name))
+
+
+def is_pageable(name: str) -> bool:
+    """Whether a copy of this name goes to or from pageable memory of the host, which takes longer than pinned."""
+    return bool(_PAGEABLE.search(name))

@@ -1,11 +1,18 @@
 """How much a rank computes, and what that says of one that takes longer."""
 
+from dataclasses import replace
+
+import polars as pl
 import pytest
 
-from kinetoscope_tb.distributed.activity import work
-from kinetoscope_tb.distributed.imbalance.late_rank import action, of_work
+from kinetoscope_tb.distributed.activity import host_copies, inputs, work
+from kinetoscope_tb.distributed.imbalance.late_rank import action, of_copies, of_work
+from kinetoscope_tb.distributed.model import INPUTS
+from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.measures.time.idle import Windows
-from support.build import TraceBuilder
+from kinetoscope_tb.views import RUN_VIEWS
+from support.build import TraceBuilder, same
+from support.simulated import Truth, simulated, summary_of
 
 US = 1_000
 GRID = {"grid": [132, 1, 1], "block": [384, 1, 1]}
@@ -58,3 +65,85 @@ def test_a_device_is_called_slower_only_where_its_inputs_are_known_to_be_as_larg
     row = {"cause": "computation", "device": "cuda:0", **fractions}
     assert words in of_work(row)
     assert action(row).startswith(does)
+
+
+def test_inputs_are_counted_by_operator_and_place():
+    builder = TraceBuilder()
+    for step in range(2):
+        builder.step(step, step * 1000 * US, 1000 * US)
+        for number, (name, shapes) in enumerate(
+            [
+                ("aten::mm", [[64, 32], [32, 8]]),
+                ("aten::mm", [[8, 32], [32, 8]]),
+                ("aten::_fused_adamw_", [[[9]], [[9]]]),
+            ]
+        ):
+            at, correlation = step * 1000 * US + number * 50 * US, 10 * step + number + 1
+            builder.op(name, at, 20 * US, **{"Input Dims": shapes}).launch(at + US, 5 * US, correlation)
+            builder.kernel("gemm", at + 30 * US, 10 * US, correlation)
+    trace = builder.build()
+    same(
+        inputs(trace, Windows.of(trace, each=True)),
+        """
+        step  operator  input  elements
+        0     aten::mm  0      2304
+        0     aten::mm  1      512
+        1     aten::mm  0      2304
+        1     aten::mm  1      512
+        """,
+    )
+
+
+def test_copies_between_host_and_device_are_counted_and_those_of_pageable_memory_timed():
+    builder = TraceBuilder().step(1, 0, 1000 * US)
+    builder.memcpy(0, 10 * US, bytes=100).memcpy(20 * US, 5 * US, bytes=50, name="Memcpy HtoD (Pinned -> Device)")
+    builder.memcpy(40 * US, 5 * US, bytes=70, name="Memcpy DtoD (Device -> Device)")
+    trace = builder.build()
+    copies = host_copies(trace, Windows.of(trace, each=True))
+    assert [int(amount[0]) for amount in copies] == [150, 10 * US]
+
+
+@pytest.mark.parametrize(
+    ("copied", "pageable_ns", "words", "does"),
+    [
+        (
+            1.0,
+            9_000,
+            "It copies as much as the others, but to or from pageable memory, for 9 µs longer",
+            "Pin its host",
+        ),
+        (1.5, 0, "It copies 50 % more than the others.", "Check what it copies"),
+        (None, None, "", "Check what it copies"),
+    ],
+)
+def test_a_rank_that_copies_longer_has_more_to_copy_or_other_memory(copied, pageable_ns, words, does):
+    row = {"cause": "copies", "part_ns": 10_000, "copied_bytes_frac": copied, "pageable_ns": pageable_ns}
+    assert words in of_copies(row)
+    assert action(row).startswith(does)
+
+
+def run_with(*mine):
+    """Three ranks, of which rank 2 computes longer; inputs of each: (operator, input, elements)."""
+    made = simulated(Truth(ranks=3, late={(2, None): 5_000_000}, noise=0.0, jitter_ns=0))
+    members = []
+    for rank, counts in enumerate(mine):
+        own = summary_of(made, rank)
+        rows = [(step, *count) for step in range(own.steps.height) for count in counts]
+        frame = pl.DataFrame(rows, schema=INPUTS, orient="row")
+        steps = own.steps.with_columns(elements=pl.lit(sum(count for *_, count in counts), pl.Int64))
+        members.append(Member(f"rank{rank}", "1", 0, replace(own, inputs=frame, steps=steps)))
+    (row,) = RUN_VIEWS["run_advice"].run(Ranks("r", tuple(members))).rows(named=True)
+    return row["evidence"]
+
+
+WEIGHTS = ("aten::_grouped_mm", 1, 10_000)
+
+
+def test_what_is_as_large_on_all_ranks_is_no_part_of_what_one_has_more():
+    tokens = [[("aten::_grouped_mm", 0, count), WEIGHTS] for count in (300, 310, 900)]
+    assert "inputs with 195 % more elements in `aten::_grouped_mm`: it has more work." in run_with(*tokens)
+
+
+def test_inputs_that_hardly_differ_in_all_dont_make_a_rank_busier():
+    lengths = [[("aten::slice", 0, count), WEIGHTS] for count in (3, 3, 9)]
+    assert "on inputs as large: its device is slower." in run_with(*lengths)

@@ -43,6 +43,8 @@ _ACTIONS = dict(
     )
 )
 _MORE_WORK = "Give all ranks as much to do: batches of equal numbers of tokens, layers and experts spread evenly."
+_PIN = "Pin its host memory (`DataLoader(pin_memory=True)`), and copy with `non_blocking=True`, one batch ahead."
+_MOSTLY = 0.5  # of what it takes longer
 _SLOWER = "Compare its device's clock, temperature and power with the others', and look for other jobs on it."
 
 
@@ -58,7 +60,8 @@ def title(row: Mapping[str, Any], communication_ns: int) -> str:
     """What the rank does longer, in which steps, and how much of the communication waits for it.
 
     Args:
-        row: A row of VERDICTS with `worker`, `rank`, `host` and `device`; its rank is slow in some steps.
+        row: A row of VERDICTS with `worker`, `rank`, `host` and `device`; its rank is slow in some steps. `evidence`
+            takes it with the `operator` that has more to do, if that is known.
         communication_ns: The other ranks' exposed communication per step.
     """
     name = name_of(row)
@@ -96,7 +99,7 @@ def evidence(row: Mapping[str, Any]) -> str:
     return (
         f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, the others typically "
         f"{text.time(usual)}; of the difference {text.time(max(0, row['part_ns']))} is {_cause(row)}. In the "
-        f"typical step noise alone stays below {text.time(row['threshold_ns'])}.{of_work(row)}"
+        f"typical step noise alone stays below {text.time(row['threshold_ns'])}.{of_work(row)}{of_copies(row)}"
         + (f" Spread evenly over all {row['ranks']} ranks, a part of it stays on each." if can_be_spread(row) else "")
     )
 
@@ -107,6 +110,8 @@ def action(row: Mapping[str, Any]) -> str:
         return _MORE_WORK
     if row["cause"] == CAUSES["computation_ns"] and None not in (row["threads_frac"], row["elements_frac"]):
         return _SLOWER
+    if row["cause"] == CAUSES["copies_ns"] and _is_pageable(row):
+        return _PIN
     return _ACTIONS[row["cause"]]
 
 
@@ -145,6 +150,22 @@ def _has_more_work(row: Mapping[str, Any]) -> bool:
     return any(part is not None and part > 1 + _LEAST_MORE_FRAC for part in fractions)
 
 
+def _is_pageable(row: Mapping[str, Any]) -> bool:
+    return bool(row["pageable_ns"] and row["pageable_ns"] >= _MOSTLY * row["part_ns"])
+
+
+def of_copies(row: Mapping[str, Any]) -> str:
+    """Whether a rank that copies longer has more to copy, or does so from other memory."""
+    if row["cause"] != CAUSES["copies_ns"] or row["copied_bytes_frac"] is None:
+        return ""
+    more = row["copied_bytes_frac"] - 1
+    amount = "as much as" if more <= _LEAST_MORE_FRAC else f"{text.percent(more)} more than"
+    memory = ""
+    if _is_pageable(row):
+        memory = f", but to or from pageable memory, for {text.time(row['pageable_ns'])} longer than they do"
+    return f" It copies {amount} the others{memory}."
+
+
 def can_be_spread(row: Mapping[str, Any]) -> bool:
     """Whether a rank computes longer since it has more work in as many kernels, such as more tokens than the others."""
     if row["cause"] != CAUSES["computation_ns"] or row["launches_frac"] is None:
@@ -163,8 +184,9 @@ def of_work(row: Mapping[str, Any]) -> str:
         more = text.percent(row["threads_frac"] - 1)
         return f" It runs as many kernels as the others, with {more} more threads: it has more work."
     if row["elements_frac"] is not None and row["elements_frac"] > 1 + _LEAST_MORE_FRAC:
+        where = f" in `{row['operator']}`" if row.get("operator") else ""
         more = text.percent(row["elements_frac"] - 1)
-        return f" It runs as many {what} as the others, on inputs with {more} more elements: it has more work."
+        return f" It runs as many {what} as the others, on inputs with {more} more elements{where}: it has more work."
     if row["threads_frac"] is None:
         return f" It runs as many {what} as the others."
     if row["elements_frac"] is None:

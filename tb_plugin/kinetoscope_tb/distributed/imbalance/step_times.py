@@ -6,6 +6,7 @@ import polars as pl
 
 from ...names.collectives import SYNCHRONIZING
 from ..run import Ranks
+from .uneven_inputs import uneven_elements
 
 PARTS = ("computation_ns", "transfer_ns", "copies_ns", "dataloader_ns", "collecting_ns", "idle_ns")
 """The parts of a rank's own time in a step; they add up to it."""
@@ -16,10 +17,14 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
 
     `overlap_ns`: communication that computation hides; `wait_ns`: exposed time in which the rank waited in collectives
     for other ranks, null if collectives ran and the wait of none is known; `without_waiting_ns`: the step
-    without the wait.
+    without the wait. `elements` are `uneven_elements` where there are any.
     """
     waits = _waits(ranks)
-    steps = ranks.steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
+    uneven = uneven_elements(ranks).rename({"elements": "uneven"})
+    steps = ranks.steps.with_row_index("row").join(uneven, "row", "left", maintain_order="left")
+    elements = pl.when(pl.col("elements") > 0).then(pl.coalesce("uneven", "elements")).otherwise(0)
+    steps = steps.with_columns(elements=elements).drop("uneven", "row")
+    steps = steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
     named = steps.join(ranks.stages, "member", "left", maintain_order="left")
     named = named.join(waits, ["member", "index"], "left", maintain_order="left").join(
         ranks.workers.select("member", "rank", "worker", "span"), "member", "left", maintain_order="left"

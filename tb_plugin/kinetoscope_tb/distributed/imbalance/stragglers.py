@@ -39,6 +39,7 @@ FALSE_ALARMS = 0.01  # share of runs in which noise alone may name a rank
 LEAST_FRAC, LEAST_ONCE_FRAC = 0.02, 0.05
 FEW_RANKS = 8
 FEWEST_STEPS = 3
+_WORK = ("launches", "threads", "elements", "copied_bytes")
 CAUSES = dict(
     zip(
         PARTS,
@@ -66,6 +67,8 @@ VERDICTS: dict[str, Any] = {
     "launches_frac": pl.Float64,  # kernels or operators in the slow steps / those of the others; null: unknown
     "threads_frac": pl.Float64,  # likewise of the threads of the kernels
     "elements_frac": pl.Float64,  # the same of the elements of their inputs
+    "copied_bytes_frac": pl.Float64,  # the same of what is copied between host and device
+    "pageable_ns": pl.Int64,  # how much longer copies to or from pageable memory take in the slow steps
 }
 
 
@@ -80,6 +83,7 @@ class _Matrix:
     total: Floats
     parts: dict[str, Floats]
     work: dict[str, Floats]
+    pageable: Floats
 
 
 def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
@@ -141,8 +145,8 @@ def _matrix_of(rows: pl.DataFrame) -> _Matrix:
 
     names = rows.unique("column").sort("column")["step"].to_list()
     own, wait, total = (spread(name) for name in ("without_waiting_ns", "wait_ns", "total_ns"))
-    parts, work = ({name: spread(name) for name in columns} for columns in (PARTS, ("launches", "threads", "elements")))
-    return _Matrix(members, names, own, wait, total, parts, work)
+    parts, work = ({name: spread(name) for name in columns} for columns in (PARTS, _WORK))
+    return _Matrix(members, names, own, wait, total, parts, work, spread("pageable_ns"))
 
 
 def excess(own: Floats) -> Floats:
@@ -260,6 +264,7 @@ def _in_late_steps(matrix: _Matrix, over: Floats, is_late: NDArray[np.bool_]) ->
         "late_own_ns": own,
         "late_excess_ns": beyond,
         **{f"{name}_frac": values for name, values in work.items()},
+        "pageable_ns": _median_where(excess(matrix.pageable), is_late),
     }
 
 

@@ -142,6 +142,14 @@ def element_count(shapes: str | None) -> int:
         return 0
 
 
+def input_elements(shapes: str | None) -> list[int]:
+    """The same of each of the inputs; none where they can't be shapes."""
+    try:
+        return [min(max(_sum_of([part]), 0), _MOST_ELEMENTS) for part in parse_list(shapes)]
+    except (Unknown, RecursionError):
+        return []
+
+
 def _sum_of(sizes: list[Any]) -> int:
     if sizes and all(isinstance(size, int) for size in sizes):
         return math.prod(sizes)

@@ -29,6 +29,7 @@ from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.pipeline_bubble import pipeline_bubble
 from ...distributed.imbalance.step_times import step_rows
 from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_FRAC, LEAST_ONCE_FRAC, verdicts
+from ...distributed.imbalance.uneven_inputs import operator_with_more
 from ...distributed.path.pace_of_others import savings_at_pace_of_others
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.run import Ranks, same_rank
@@ -171,10 +172,11 @@ def _named(
     is_straggler = row["verdict"] == "straggler"
     of_traces = f" This holds in {slow} of {judged_count} traces." if judged_count > 1 and is_straggler else ""
     is_once = row["slow_steps"] == 1
+    operator = operator_with_more(ranks, row["worker"], row["late_steps"])
     return {
         "rule": "straggler" if is_straggler else "slow_at_times",
         "title": title(row, communication_of_others(rows, row["worker"])),
-        "evidence": evidence(row) + of_traces + _absent(ranks),
+        "evidence": evidence({**row, "operator": operator}) + of_traces + _absent(ranks),
         "action": action(row),
         "saving_ns": row["cost_ns"] if saved_ns is None else saved_ns,
         "confidence": "low" if is_once else "medium" if ranks.missing_ranks else "high",
