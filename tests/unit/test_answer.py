@@ -122,7 +122,7 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
     answer = with_ranks(of_rank("rank0", "communication", "copies"), [late, STRAGGLERS], EVERY_VIEW, 3)
     assert [claim.title for claim in answer.claims] == [
-        *("Rank 2 is late.", "communication: 80 % of it is waiting for rank2.", "copies.")
+        *("Rank 2 is late.", "communication. 4 ms of it per step is waiting for rank2.", "copies.")
     ]
     assert answer.verdict.culprit == Culprit(rank=2, worker="rank2")
     assert answer.claims[1].action == "Make rank2 as fast as the other ranks first."
@@ -131,7 +131,7 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     assert own.claims[1].title == "communication."
     more = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=9 * MS, confidence="high")
     answer = with_ranks(of_rank("rank0", "communication"), [more, STRAGGLERS], EVERY_VIEW, 3)
-    assert answer.claims[1].title == "communication: 100 % of it is waiting for rank2."
+    assert answer.claims[1].title == "communication. 5 ms of it per step is waiting for rank2."
 
 
 @pytest.mark.parametrize(

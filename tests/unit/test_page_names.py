@@ -14,6 +14,7 @@ BY_NAME = {
         "snapshot_alive snapshot_summary steps what_if",
         OVERVIEW,
     ),
+    "app/answers.ts": ("advice", "advice is worded as in the summary, which also has what the other ranks say"),
     "index.tsx": ("overview", "the overview has a page of its own"),
     "views/row_facts.tsx": ("advice", "a row is part of a finding, which the advice shows"),
     "views/parameters.tsx": ("steps", "phases to choose from are those of the steps"),

@@ -82,7 +82,7 @@ def with_ranks(
         of_run = [_with_own_cause(claim, own_answer, _late_ns(claim, rank_rows)) for claim in of_run]
         of_run = [_with_own_work(claim, own_answer, recording, _late_ns(claim, rank_rows)) for claim in of_run]
     late_claims = [claim for claim in of_run if claim.id in _LATE]
-    own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
+    own = _behind_slow_ranks(recording, late_claims, rank_rows)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
@@ -178,16 +178,16 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) ->
     return replace(claim, title=title, evidence=evidence, culprit=replace(claim.culprit, operator=name))
 
 
-def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], rank_rows: Rows, worker: str) -> Iterator[Claim]:
+def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) -> Iterator[Claim]:
     """The claims of a recording; communication that mostly waits for a slow rank says so: that rank comes first."""
     names = [claim.filter for claim in late]
     cost_ns = {row["worker"]: row["cost_ns"] for row in rank_rows}
-    wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and worker not in names else 0
-    for claim in claims:
+    wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and recording.worker not in names else 0
+    for claim in recording.claims:
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
-        much = text.percent(min(wait_ns / own_ns, 1.0)) if own_ns else text.time(wait_ns)
-        yield _after(claim, text.listed(names), much) if is_wait else claim
+        waited = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
+        yield _after(claim, text.listed(names), waited, recording.step_noun) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -201,6 +201,6 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, slow: str, much: str) -> Claim:
-    title = f"{claim.title.removesuffix('.')}: {much} of it is waiting for {slow}."
+def _after(claim: Claim, slow: str, waited: str, noun: str) -> Claim:
+    title = f"{claim.title} {waited} of it per {noun} is waiting for {slow}."
     return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")
