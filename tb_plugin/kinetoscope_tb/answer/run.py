@@ -125,7 +125,7 @@ def _late_ns(claim: Claim, rank_rows: Rows) -> float:
     """By how much a rank's cause makes it late in the average step; a rank saves less where others are late, too."""
     row = next((row for row in rank_rows if row["worker"] == claim.culprit.worker), {})
     often = (row.get("slow_steps") or 0) / (row.get("steps") or 1)
-    return max(claim.saving_ns or 0, (row.get("part_ns") or 0) * often)
+    return max(claim.saving_ns or 0, (row.get("part_in_slow_steps_ns") or 0) * often)
 
 
 def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
@@ -181,7 +181,7 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) ->
 def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) -> Iterator[Claim]:
     """The claims of a recording; communication that mostly waits for a slow rank says so: that rank comes first."""
     names = [claim.filter for claim in late]
-    cost_ns = {row["worker"]: row["cost_ns"] for row in rank_rows}
+    cost_ns = {row["worker"]: row["mean_cost_ns"] for row in rank_rows}
     wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and recording.worker not in names else 0
     for claim in recording.claims:
         own_ns = claim.saving_ns or 0
