@@ -158,6 +158,7 @@ def test_steps_that_recording_slows(usual_step, affected_ms):
     else:
         assert "takes 8 ms, and one without the profiler" in found.consequence
         assert found.fault.affected_ns == round(affected_ms * MS)
+        assert ", and devices are idle for 50 % of these steps instead of about " in found.fault.clause
 
 
 def slowed_steps(usual_ns):
