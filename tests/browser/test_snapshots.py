@@ -62,7 +62,9 @@ def test_the_overview_says_what_to_do_and_the_timeline_why_it_is_empty(page, tmp
         app = App(page)
         app.settle()
         app.go(view="overview")
-        expect(page.get_by_role("region", name="Memory", exact=True)).to_contain_text("Don't keep tensors from one step")
+        expect(page.get_by_role("region", name="Memory", exact=True)).to_contain_text(
+            "Don't keep tensors from one step"
+        )
         app.go(view="timeline")
         expect(page.get_by_role("heading", name="Timeline: not in this trace")).to_be_visible()
 

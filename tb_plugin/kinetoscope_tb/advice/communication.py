@@ -139,7 +139,8 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         calls_text = f"{text.often(often)} call{'' if often == 1 else 's'} {facts.per}"
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
         rest = f"; {text.listed(others)}" if others else ""
-        sentences = f" {text.percent(longest / whole)} of the exposed time is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
+        share = text.percent(longest / whole)
+        sentences = f" {share} of the exposed time is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
         remedy = _REMEDIES.get(kind, _REMEDY)
         are_many, mostly = _many_calls(counted, kind, facts, on_device=on_device)
         if are_many and longest >= _MOSTLY * whole:
@@ -152,8 +153,9 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         return sentences, remedy if is_of_any_job else _SERVING_REMEDY, small
     sentences += (
-        f" At least {text.time(waited)} of it{_per(facts)} is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at "
-        "twice the time of the fastest equal call, moving the data takes no longer than the rest."
+        f" At least {text.time(waited)} of it{_per(facts)} is waiting for other ranks: even at 0.5 GB/s "
+        "plus 100 µs per call, or at twice the time of the fastest equal call, moving the data takes no longer than "
+        "the rest."
     )
     return sentences, _WAITING, small
 

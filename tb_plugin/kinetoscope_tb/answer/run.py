@@ -186,8 +186,8 @@ def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) ->
     for claim in recording.claims:
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
-        waited = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
-        yield _after(claim, text.listed(names), waited, recording.step_noun) if is_wait else claim
+        wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
+        yield _after(claim, text.listed(names), wait, recording.step_noun) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -201,6 +201,6 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, slow: str, waited: str, noun: str) -> Claim:
-    title = f"{claim.title} {waited} of it per {noun} is waiting for {slow}."
+def _after(claim: Claim, slow: str, wait: str, noun: str) -> Claim:
+    title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
     return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")

@@ -81,7 +81,9 @@ def test_durations_of_communication_are_transfers_and_waits(name):
 @runs
 def test_stragglers_are_judged_by_the_times_of_ranks_and_steps(name):
     means = pl.col("without_waiting_ns", "wait_ns").mean().round().name.prefix("mean_")
-    frame = view(name, "stragglers").join(view(name, "rank_steps").group_by("worker").agg(means), "worker", suffix="_of_steps")
+    frame = view(name, "stragglers").join(
+        view(name, "rank_steps").group_by("worker").agg(means), "worker", suffix="_of_steps"
+    )
     for column in ("mean_without_waiting_ns", "mean_wait_ns"):
         assert (frame[column] - frame[f"{column}_of_steps"]).abs().max() <= 1
     late = frame.filter(pl.col("slow_steps") > 0)

@@ -221,7 +221,13 @@ def test_communication_that_nothing_hides():
         ("allreduce", "AllReduce_Sum_f32", 10**6, "may hold time", "no_sync()"),
         ("all_to_allv", "SendRecv", 10**6, "may hold time", "embeddings or tokens in bfloat16"),
         ("_allgather_base", "AllGather", 10**6, "may hold time", "HYBRID_SHARD"),
-        ("allreduce", "AllReduce_Sum_f32", 100, "At least 1.9 ms of it per step is waiting", "Find the rank that comes last"),
+        (
+            "allreduce",
+            "AllReduce_Sum_f32",
+            100,
+            "At least 1.9 ms of it per step is waiting",
+            "Find the rank that comes last",
+        ),
         ("all_to_allv", "SendRecv", 100, "At least 1.9 ms of it per step is waiting", "Find the rank that comes last"),
     ],
 )

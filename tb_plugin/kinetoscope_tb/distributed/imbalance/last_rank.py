@@ -103,9 +103,7 @@ def _late_begin(last: dict[str, Any], ranks: Ranks) -> str:
     own_ns, others_ns = (float(part["start_lag_ns"].median()) for part in (own, others))  # type: ignore[arg-type]
     if own_ns * own.height < _MOSTLY * last["each_ns"] or others_ns > _MOSTLY * own_ns:
         return ""
-    return (
-        f". It began the step {text.time(own_ns)} after the first rank, the others typically {text.time(others_ns)}"
-    )
+    return f". It began the step {text.time(own_ns)} after the first rank, the others typically {text.time(others_ns)}"
 
 
 def _together(count: int, whole: int, ranks: Ranks) -> dict[str, Any]:

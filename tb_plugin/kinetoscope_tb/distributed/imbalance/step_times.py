@@ -34,9 +34,9 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
 
 def start_lags(ranks: Ranks) -> pl.DataFrame:
     """STEPS with `member`, `common_start_ns` on the first rank's clock, and `start_lag_ns` after the first to begin."""
-    aligned = ranks.steps.with_columns(common_start_ns=ranks.on_one_clock(ranks.steps, "start_ns"))
+    steps = ranks.steps.with_columns(common_start_ns=ranks.on_one_clock(ranks.steps, "start_ns"))
     lag = pl.col("common_start_ns") - pl.col("common_start_ns").min().over("step")
-    return aligned.with_columns(start_lag_ns=lag)
+    return steps.with_columns(start_lag_ns=lag)
 
 
 def _waits(ranks: Ranks) -> pl.DataFrame:

@@ -90,9 +90,11 @@ def _largest_part(ranks: Ranks, paths: Paths, own: pl.DataFrame) -> str:
         earlier = ranks.workers.filter(pl.col("member").cast(pl.Int64).is_in(last.to_list())).rows(named=True)
         after = name_of(earlier[0]) if len(earlier) == 1 else "the rank that ended last"
         return f"{much} of that passed before it began the step, {_time(part_ns, steps)} after {after}."
-    collected = _collecting_ns(ranks, paths, own["member"][0])
-    is_collecting = part == BETWEEN and collected >= _LEAST * part_ns
-    collects = f"; up to {text.time(min(collected, part_ns) / steps)} is garbage collection" if is_collecting else ""
+    collecting_ns = _collecting_ns(ranks, paths, own["member"][0])
+    is_collecting = part == BETWEEN and collecting_ns >= _LEAST * part_ns
+    collects = (
+        f"; up to {text.time(min(collecting_ns, part_ns) / steps)} is garbage collection" if is_collecting else ""
+    )
     return f"{much} of that is {_WORDS.get(part, PARTS[part])}: {_time(part_ns, steps)}{collects}."
 
 

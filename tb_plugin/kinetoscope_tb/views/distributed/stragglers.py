@@ -88,6 +88,7 @@ VIEW = View(
     scope="run",
     within="recording",
     needs=has_several_times,
-    hint="Telling a slow rank from a one-off takes three complete steps that two ranks with the same work have in common: "
-    "in a pipeline, two ranks of one stage. Otherwise collectives only show who was last, and Pipeline which stage waits.",
+    hint="Telling a slow rank from a one-off takes three complete steps that two ranks with the same work have in "
+    "common: in a pipeline, two ranks of one stage. Otherwise collectives only show who was last, and Pipeline which "
+    "stage waits.",
 )
