@@ -77,6 +77,15 @@ def test_the_overview_names_the_straggler_and_leads_to_it(page: Page, many: str,
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
 
 
+def test_the_advice_tab_and_the_overview_name_the_same_rank(page: Page, many: str) -> None:
+    place = {"run": "run", "worker": "rank0", "span": "1"}
+    words = "Make rank4 as fast as the other ranks first."
+    for view in ("overview", "advice"):
+        page.goto(f"{many}{ENTRY}{address(view=view, **place)}")
+        expect(page.get_by_text(words).first).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("still being compared")).to_have_count(0)
+
+
 def test_the_overview_of_a_run_asks_each_question_once_and_for_its_ranks_with_the_answer(page: Page, many: str) -> None:
     page.goto(f"{many}{ENTRY}{address(view='overview', run='run', worker='rank0', span='1')}")
     verdict, actions = page.get_by_label("Ranks", exact=True), page.get_by_role("heading", name="What to do")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from browser.app import App, watched
 from contract.opening import opening
 from support.snapshot_twins import training
-from support.snapshots import GIB, MIB, Allocator, trained
+from support.snapshots import GIB, MIB, Allocator, failing, trained
 
 ZOOM = re.compile(r"^Only .* to .*")
 
@@ -50,6 +50,23 @@ def test_a_step_and_an_operator_of_the_trace_show_their_memory_in_the_snapshot(p
         expect(page.get_by_role("navigation", name="Views").get_by_role("button")).to_have_text(
             [re.compile("^Overview"), re.compile("^Memory"), re.compile("^Trace health")]
         )
+
+
+def test_the_overview_says_what_to_do_and_the_timeline_why_it_is_empty(page, tmp_path):
+    allocator = Allocator(8 * GIB)
+    trained(allocator, 8, activation=256 * MIB, leak_bytes=800 * MIB)
+    path = tmp_path / "leak.pickle"
+    path.write_bytes(failing(allocator, 2 * GIB).dumped())
+    with opening(path) as served, watched(page, served.base):
+        page.goto(served.address)
+        app = App(page)
+        app.settle()
+        app.go(view="overview")
+        expect(page.get_by_role("region", name="Memory", exact=True)).to_contain_text(
+            "Don't keep tensors from one step"
+        )
+        app.go(view="timeline")
+        expect(page.get_by_role("heading", name="Timeline: not in this trace")).to_be_visible()
 
 
 def use_bands(page):

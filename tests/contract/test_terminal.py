@@ -181,7 +181,7 @@ def test_the_summary_of_a_run_says_first_which_rank_is_slow(kinetoscope, cases, 
     )
     assert verdict < out.index("rank0 alone") < others
     assert "ms longer on the host in each step: " in out
-    assert " % of it is waiting for rank1." in " ".join(out.split())
+    assert " of it per step is waiting for rank1." in " ".join(out.split())
     assert "Make rank1 as fast as the other ranks first" in out
     assert "no_sync" not in out
     assert "no operator runs" in " ".join(out.split())

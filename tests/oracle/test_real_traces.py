@@ -108,7 +108,9 @@ def test_a_server_is_idle_for_the_same_share_in_its_headline_and_in_the_view_of_
     trace = read(FOLDER / "single" / "sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz")
     share = VIEWS["idle"].run(trace).filter(scope="device")["idle_frac"][0]
     title = VIEWS["advice"].run(trace)["title"][0]
-    assert f"the GPU is idle for {percent(share)} of decode, mostly while the host is in operators and launches" in title
+    assert (
+        f"the GPU is idle for {percent(share)} of decode, mostly while the host is in operators and launches" in title
+    )
 
 
 @pytest.mark.skipif(not TRACES, reason="no real traces")

@@ -1035,13 +1035,13 @@ ALONE = {
     "path_across_ranks.path_ns path_across_ranks.mean_ns path_across_ranks.path_frac path_by_rank.path_ns "
     "path_by_rank.total_ns path_across_ranks_segments.dur_ns path_across_ranks_segments.share_frac "
     "path_across_ranks_segments.segment_ns pipeline.total_ns pipeline.computation_ns pipeline.bubble_ns "
-    "pipeline.bubble_frac pipeline.waits_for_ns rank_waits.wait_ns stragglers.cost_ns "
-    "stragglers.without_waiting_ns stragglers.wait_ns pace.start_lag_ns communication.total_ns communication.mean_ns "
+    "pipeline.bubble_frac pipeline.waits_for_ns rank_waits.wait_ns stragglers.mean_cost_ns "
+    "stragglers.mean_without_waiting_ns stragglers.mean_wait_ns pace.start_lag_ns communication.total_ns communication.mean_ns "
     "communication.mean_transfer_ns communication.mean_wait_ns collectives.transfer_ns collectives.mean_wait_ns "
     "collectives.max_wait_ns collectives.total_wait_ns clocks.offset_ns": (
         "of several ranks; tests/unit/distributed/test_identities.py compares the views of runs"
     ),
-    "stragglers.excess_ns stragglers.part_ns stragglers.threshold_ns links.slower_frac links.threshold_frac "
+    "stragglers.typical_excess_ns stragglers.part_in_slow_steps_ns stragglers.threshold_ns links.slower_frac links.threshold_frac "
     "links.transfer_ns links.others_ns clocks.error_ns clocks.residual_ns clocks.differs_ns pipeline.ideal_frac": (
         "statistics over several ranks, which only their view gives; tests/unit/distributed hold them"
     ),

@@ -126,7 +126,7 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
         of_rank("rank0", "communication", "copies"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3
     )
     assert [claim.title for claim in answer.claims] == [
-        *("Rank 2 is late.", "communication: 80 % of it is waiting for rank2.", "copies.")
+        *("Rank 2 is late.", "communication. 4 ms of it per step is waiting for rank2.", "copies.")
     ]
     assert answer.verdict.culprit == Culprit(rank=2, worker="rank2")
     assert answer.claims[1].action == "Make rank2 as fast as the other ranks first."
@@ -137,7 +137,7 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     answer = with_ranks(
         of_rank("rank0", "communication"), {"run_advice": more, "stragglers": STRAGGLERS}, EVERY_VIEW, 3
     )
-    assert answer.claims[1].title == "communication: 100 % of it is waiting for rank2."
+    assert answer.claims[1].title == "communication. 5 ms of it per step is waiting for rank2."
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_rank_that_is_late_in_some_steps_is_explained_by_what_takes_longer_in_
     title = "Rank 2 spends 8 ms longer on the host in 2 of 4 steps: 4 ms of each step wait for it."
     frames = {
         "run_advice": run_rows(rule="slow_at_times", title=title, saving_ns=4 * MS, confidence="high"),
-        "stragglers": STRAGGLERS.with_columns(cause=pl.lit("the host"), part_ns=pl.lit(8 * MS)),
+        "stragglers": STRAGGLERS.with_columns(cause=pl.lit("the host"), part_in_slow_steps_ns=pl.lit(8 * MS)),
         "rank_steps": steps_of_ranks([10, 18, 10, 18]),
     }
     work = StepWork(AUGMENT, Culprit(function=AUGMENT), {step: ms * MS for step, ms in longer.items()})

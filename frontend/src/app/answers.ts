@@ -1,7 +1,8 @@
 /** The answers of the server about the selected trace, or another one, for components. */
 
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import type { EventAnswer, Failed, Loading, Missing, Query, Summary, Table, ViewAnswer } from "../api/types.ts";
+import { inWordsOf } from "./advice_words.ts";
 import { cachedAnswer, useResource } from "./resource.ts";
 import { trace, workersOf } from "./router.ts";
 import { matrixUnits } from "../format/vendor_words.ts";
@@ -67,13 +68,27 @@ export const useComparison = (view: string, query: Query, version: string): Show
 /** The place that nothing is asked of. */
 export const NOWHERE: TracePlace = { run: "", worker: "", span: "", version: "" };
 
+/** A summary, and whether it is of the trace alone since its ranks are still being compared. */
+export type ShownSummary = ShownAnswer<Summary> & { isComparing: boolean };
+
 /** The summary of the selected trace, with what its ranks say of each other; of the trace alone until they are summed up. */
-export function useSummary(): ShownAnswer<Summary> {
-  const of = workersOf(trace.value.run).length > 1 ? "run" : "recording";
-  const whole = useAnswerAbout<Summary>("answer", { of }), isWhole = whole === null || whole.state === "ready";
+export function useSummary(place = trace.value): ShownSummary {
+  const of = workersOf(place.run).length > 1 ? "run" : "recording";
+  const whole = useAnswerAbout<Loading | Failed | Summary>("answer", { of }, "", place),
+    isWhole = !whole || whole.state === "ready";
   const isAlone = of === "run" && !isWhole;
-  const own = useAnswerAbout<Summary>("answer", { of: "recording" }, "", isAlone ? trace.value : NOWHERE);
-  return useShown(isAlone ? own : whole);
+  const own = useAnswerAbout<Summary>("answer", { of: "recording" }, "", isAlone ? place : NOWHERE);
+  return { ...useShown<Summary>(isAlone ? own : whole), isComparing: isAlone && whole?.state === "loading" };
+}
+
+const ADVICE = "advice";
+
+/** A view's answer; of advice in the words of the summary, which also has what the other ranks say. */
+export function useAdvised(view: string, shown: ShownAnswer): ShownAnswer & { isComparing: boolean } {
+  const { answer, isComparing } = useSummary(view === ADVICE ? trace.value : NOWHERE);
+  const summary = answer?.state === "ready" ? answer : null, table = tableOf(shown);
+  const own = useMemo(() => table && summary ? inWordsOf(summary, table) : table, [table, summary]);
+  return { answer: shown.answer?.state === "ready" ? own : shown.answer, earlier: own, isComparing };
 }
 
 /** An answer with the one before it, which is shown while the next one loads; of a view only with the same view's. */

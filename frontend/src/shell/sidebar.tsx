@@ -34,7 +34,8 @@ function figureText({ figure, tabs }: Entry): string {
   const column = table.columns.find(({ name }) => name === figure.column);
   const rows = Object.values(table.data)[0]?.length ?? 0;
   if (!figure.column) return decimal(rows);
-  return column && rows ? quantity(table.data[column.name]![0] as number, column.kind) : "";
+  const plus = table.data.is_relative?.[0] ? "+" : "";
+  return column && rows ? plus + quantity(table.data[column.name]![0] as number, column.kind) : "";
 }
 
 function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {

@@ -14,7 +14,8 @@ import { startViewport, zoomToRange } from "./state/viewport_state.ts";
 import { PathChoice, PathState } from "./toolbar/critical_path.tsx";
 import { PerfettoButton } from "./toolbar/perfetto_dialog.tsx";
 import { WorkersChoice, WorkersState } from "./toolbar/workers_choice.tsx";
-import { Failure, Skeleton } from "../ui/status.tsx";
+import { missing, TIMELINE } from "../app/router.ts";
+import { Failure, Notice, Skeleton } from "../ui/status.tsx";
 
 /** Starts following the address and loading what it names; returns a function that stops. */
 function startTimeline(): () => void {
@@ -26,6 +27,14 @@ function startTimeline(): () => void {
 export function TimelinePage({ badge }: { badge: ComponentChildren }) {
   useLayoutEffect(startTimeline, []); // before the paint: an effect after it asks a frame later
   const own = unready.value.find(([worker]) => worker === main.value)?.[1];
+  const hint = missing.value[TIMELINE.id];
+  if (hint) {
+    return (
+      <Notice title={`${TIMELINE.title}: not in this trace`}>
+        <p>{hint}</p>
+      </Notice>
+    );
+  }
   if (own?.state === "failed") return <Failure {...own} />;
   if (!sources.value.length) return <Skeleton progress={own?.progress ?? null} />;
   return (

@@ -110,7 +110,7 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
       color={`var(--${picture.colors[rule!] ?? rule})`}
       title={title!}
       doubt={note}
-      evidence={`${evidence}${hasSaving || isOwn ? ` ${action}` : ""}${more}`}
+      evidence={`${evidence}${hasSaving || isOwn || !picture.amounts ? ` ${action}` : ""}${more}`}
     >
       {hasSaving && (
         <>

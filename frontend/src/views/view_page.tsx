@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
 import type { Picture as PictureKind, PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
-import { NOWHERE, tableOf, type TracePlace, useAnswer } from "../app/answers.ts";
+import { NOWHERE, tableOf, type TracePlace, useAdvised, useAnswer } from "../app/answers.ts";
 import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
@@ -45,7 +45,7 @@ import { DataTable } from "../table/table.tsx";
 import { Scoped, useTableScope } from "../table/table_scope.tsx";
 import { Columns, FilterBox, Sums } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
-import { AnswerView, Notice } from "../ui/status.tsx";
+import { AnswerView, Comparing, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
 import { RowCalls, RowContext } from "./row_facts.tsx";
@@ -276,7 +276,7 @@ const NOTHING: Query = {};
 /** One view of the trace alone; a note that stands above it isn't repeated. */
 function SingleView({ about, place, noted }: { about: Query; place?: TracePlace; noted?: string }) {
   const { entry } = useTableScope();
-  const shown = useAnswer(entry.id, { ...parametersOf(entry), ...about }, place);
+  const shown = useAdvised(entry.id, useAnswer(entry.id, { ...parametersOf(entry), ...about }, place));
   const fixed = Object.keys(about);
   const isBare = shown.answer?.state === "missing" || shown.answer?.state === "failed";
   return (
@@ -289,6 +289,11 @@ function SingleView({ about, place, noted }: { about: Query; place?: TracePlace;
       <AnswerView shown={shown} title={entry.place.kind === "part" ? "" : entry.title}>
         {(table) => (
           <>
+            {shown.isComparing && (
+              <p class="cut">
+                <Comparing />
+              </p>
+            )}
             {table.note && table.note !== noted && <p class="cut" role="note">{table.note}</p>}
             {place && !table.data[entry.key[0]!]?.length
               ? <p class="quiet">The memory snapshot has nothing of it.</p>

@@ -42,8 +42,8 @@ RECORD_ALL = "Find the rank that comes last: *Ranks* compares all that are recor
 
 _MAY_WAIT = " It may hold time that others made this rank wait."
 _WAITS_AT_LEAST = (
-    " At least {} of it is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at twice the time of the "
-    "fastest equal call, moving the data takes no longer than the rest."
+    " At least {} of it{} is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at twice the time of "
+    "the fastest equal call, moving the data takes no longer than the rest."
 )
 OF_ONE_RECORDING = re.compile("|".join(map(re.escape, (_MAY_WAIT, _WAITS_AT_LEAST))).replace(r"\{\}", ".+?"))
 """What the evidence says of waits as long as one recording is known."""
@@ -110,7 +110,8 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         return
     saving = facts.mean(lengths)
     whole = facts.mean(facts.exposed["communication"]) if on_device else 0
-    hidden = f" Computation hides {100 * (1 - saving / whole):.0f} % of it." if whole else ""
+    share = text.percent(1 - saving / whole) if whole else ""
+    hidden = f" Of {text.time(whole)} of communication{_per(facts)} computation hides {share}." if whole else ""
     through_host = facts.has_device and not on_device
     exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
     computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"
@@ -128,6 +129,11 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         saving,
         COMMUNICATING if on_device else _through_host(facts),
     )
+
+
+def _per(facts: Facts) -> str:
+    """Behind a mean over several steps, next to numbers of some of them."""
+    return f" per {facts.noun}" if facts.count > 1 else ""
 
 
 def _through_host(facts: Facts) -> Candidate:
@@ -160,7 +166,8 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         calls_text = f"{text.often(often)} call{'' if often == 1 else 's'} {facts.per}"
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
         rest = f"; {text.listed(others)}" if others else ""
-        sentences = f" {text.percent(longest / whole)} of it is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
+        share = text.percent(longest / whole)
+        sentences = f" {share} of the exposed time is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
         remedy = _remedy_of(kind, counted.filter(pl.col("kind") == kind))
         are_many, mostly = _many_calls(counted, kind, facts, on_device=on_device)
         if are_many and longest >= _MOSTLY * whole:
@@ -172,7 +179,7 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
         sentences += _MAY_WAIT
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         return sentences, remedy if is_of_any_job else _SERVING_REMEDY, small
-    return sentences + _WAITS_AT_LEAST.format(text.time(waited)), _WAITING, small
+    return sentences + _WAITS_AT_LEAST.format(text.time(waited), _per(facts)), _WAITING, small
 
 
 def _in_forward(facts: Facts, op: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -364,17 +364,19 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     attention = _attention(facts)
     if attention is not None:
         yield _of_attention(facts, *attention)
-    every = _other_operators(facts, attention)
-    family_of = {name: _family(name) for name in every["name"].unique()}
-    in_gradient = _in_dense_gradient(facts, every["row"].to_numpy())
+    operators = _other_operators(facts, attention)
+    family_of = {name: _family(name) for name in operators["name"].unique()}
+    in_gradient = _in_dense_gradient(facts, operators["row"].to_numpy())
     family = pl.col("name").replace_strict(family_of, return_dtype=pl.String)
-    every = every.with_columns(family=pl.when(pl.Series(in_gradient)).then(pl.lit(_DENSE_GRADIENTS)).otherwise(family))
-    sums = every.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
+    operators = operators.with_columns(
+        family=pl.when(pl.Series(in_gradient)).then(pl.lit(_DENSE_GRADIENTS)).otherwise(family)
+    )
+    sums = operators.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
     if sums.is_empty():
         return
     family, spent = sums.row(0)
     share = facts.share(spent / facts.count)
-    rows = every.filter(pl.col("family") == family)
+    rows = operators.filter(pl.col("family") == family)
     computes = family == _MATMULS or (family == _CONVOLUTIONS and not _falls_back(rows))
     if computes or share < _DOMINATES:
         percent, dominates = text.percent(min(share, 1.0)), share >= _DOMINATES
@@ -382,7 +384,7 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
         evidence = f"{percent} in {family}, the largest family of operators{calls}"
         yield Cleared("dominant operators", evidence, f"{family} for {percent}" if dominates else "")
         if family != _COPIES:
-            yield from _if_much(facts, _COPIES, every.filter(pl.col("family") == _COPIES), _AVOIDABLE)
+            yield from _if_much(facts, _COPIES, operators.filter(pl.col("family") == _COPIES), _AVOIDABLE)
         return
     yield from _if_much(facts, family, rows, _DOMINATES)
 

@@ -168,9 +168,9 @@ def _of_first_batch(facts: Facts, lengths: Ints) -> Cleared | None:
     spread, counted = facts.spread(lengths), np.flatnonzero(facts.counted)
     if facts.is_whole or not facts.has_device or not spread.is_rare or spread.steps.tolist() != [0]:
         return None
-    loading = intervals_of(facts.trace.host_events, loading_ranges(facts.trace))
+    loads = intervals_of(facts.trace.host_events, loading_ranges(facts.trace))
     begin, end = (facts.trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
-    batch = length_within(loading, begin, end)
+    batch = length_within(loads, begin, end)
     if batch[counted[0]] > _AS_LONG * float(np.median(batch[counted[1:]])):
         return None
     part = f"{text.time(float(lengths[counted[0]]))} waiting for data in {facts.steps_of(lengths)} alone"

@@ -497,8 +497,8 @@ def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:
     place = ["device", "stream"]
     begins = pl.any_horizontal(pl.col(name) != pl.col(name).shift(1) for name in ("chosen", "waits"))
     numbered = rows.with_columns(run=begins.fill_null(value=True).cum_sum().over(place))
-    fused = pl.when(pl.len() > 1).then(pl.col("least").max()).otherwise(pl.col("dur_ns").max())
-    longest = numbered.filter("chosen").group_by(*place, "run").agg(least=fused)
+    least = pl.when(pl.len() > 1).then(pl.col("least").max()).otherwise(pl.col("dur_ns").max())
+    longest = numbered.filter("chosen").group_by(*place, "run").agg(least=least)
     return longest.height, float(longest["least"].sum())
 
 

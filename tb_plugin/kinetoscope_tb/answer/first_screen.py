@@ -101,13 +101,18 @@ def _run(answer: Answer) -> Iterator[Block]:
         if claim.about == "run":
             yield from (_block(answer, claim), "")
     rows = tuple(
-        (visible(row["worker"]), text.time(row["without_waiting_ns"]), text.time(row["wait_ns"]), row["verdict"])
+        (
+            visible(row["worker"]),
+            text.time(row["mean_without_waiting_ns"]),
+            text.time(row["mean_wait_ns"]),
+            row["verdict"],
+        )
         for row in answer.rows.get("stragglers", ())
     )
     columns = CellColumn("own time", 13), CellColumn("waiting", 13), CellColumn("verdict", 19, is_text=True)
     if rows:
         remainder = answer.sentences.get("other_ranks", "")
-        yield from (NameTable("Ranks, per typical step", columns, rows, remainder=remainder), "")
+        yield from (NameTable("Ranks, per average step", columns, rows, remainder=remainder), "")
 
 
 def _tables(answer: Answer) -> Iterator[Block]:

@@ -91,7 +91,7 @@ def with_ranks(
     rank_rows = _rank_rows(frames)
     of_run = claims_of_run(frames, views, late or [recording], recording)
     late_claims = [claim for claim in of_run if claim.id in LATE]
-    own = _behind_slow_ranks(recording.claims, late_claims, rank_rows, recording.worker)
+    own = _behind_slow_ranks(recording, late_claims, rank_rows)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
     own = (_with_waits(claim, frames, recording.worker) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
@@ -156,7 +156,7 @@ def _late_ns(claim: Claim, rank_rows: Rows) -> float:
     """By how much a rank's cause makes it late in the average step; a rank saves less where others are late, too."""
     row = next((row for row in rank_rows if row["worker"] == claim.culprit.worker), {})
     often = (row.get("slow_steps") or 0) / (row.get("steps") or 1)
-    return max(claim.saving_ns or 0, (row.get("part_ns") or 0) * often)
+    return max(claim.saving_ns or 0, (row.get("part_in_slow_steps_ns") or 0) * often)
 
 
 def _with_cause(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Rows) -> Claim:
@@ -195,12 +195,12 @@ def _with_own_steps(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Row
         return claim
     if row["cause"] not in (CAUSES["idle_ns"], CAUSES["dataloader_ns"]):
         return claim
-    longer = _longer_steps(rank_steps, late.worker, row["part_ns"])
+    longer = _longer_steps(rank_steps, late.worker, row["part_in_slow_steps_ns"])
     is_late = [step for step, is_longer in longer.items() if is_longer]
     others = [step for step, is_longer in longer.items() if not is_longer]
     for work in late.step_work if is_late and others else ():
         there, elsewhere = (median(work.ns.get(step, 0) for step in steps) for steps in (is_late, others))
-        if there - elsewhere >= _MOSTLY * row["part_ns"]:
+        if there - elsewhere >= _MOSTLY * row["part_in_slow_steps_ns"]:
             evidence = f"{claim.evidence} In these steps `{work.name}` takes {text.time(there)}, else "
             evidence += f"{text.time(elsewhere)}."
             code = replace(work.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
@@ -266,16 +266,16 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) ->
     return replace(claim, title=title, evidence=evidence, culprit=replace(claim.culprit, operator=name))
 
 
-def _behind_slow_ranks(claims: tuple[Claim, ...], late: list[Claim], rank_rows: Rows, worker: str) -> Iterator[Claim]:
+def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) -> Iterator[Claim]:
     """The claims of a recording; communication that mostly waits for a slow rank says so: that rank comes first."""
     names = [claim.filter for claim in late]
-    cost_ns = {row["worker"]: row["cost_ns"] for row in rank_rows}
-    wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and worker not in names else 0
-    for claim in claims:
+    cost_ns = {row["worker"]: row["mean_cost_ns"] for row in rank_rows}
+    wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and recording.worker not in names else 0
+    for claim in recording.claims:
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
-        much = text.percent(min(wait_ns / own_ns, 1.0)) if own_ns else text.time(wait_ns)
-        yield _after(claim, text.listed(names), much) if is_wait else claim
+        wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
+        yield _after(claim, text.listed(names), wait, recording.step_noun) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -289,8 +289,8 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, slow: str, much: str) -> Claim:
-    title = f"{claim.title.removesuffix('.')}: {much} of it is waiting for {slow}."
+def _after(claim: Claim, slow: str, wait: str, noun: str) -> Claim:
+    title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
     return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")
 
 

@@ -53,6 +53,7 @@ def _base_time(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "clock_not_set",
             1,
-            f"According to its clock the trace is from the year {year}. Times within it are right, but it can't be "
-            "aligned with other ranks' traces, and its date is wrong. Set the machine's clock.",
+            f"According to its clock the trace is from the year {year}: its date is wrong. Times within it are right, "
+            "and where ranks have collectives in common, these align their traces; without, nothing does. Set the "
+            "machine's clock.",
         )

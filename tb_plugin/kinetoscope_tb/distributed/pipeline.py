@@ -5,7 +5,8 @@ the stage after it is the one that it sends to before that one sends back. Trans
 receive may be posted long before. In a ring data goes on from the last rank to the first, and nothing goes back, so it
 is no pipeline.
 
-A stage's *bubble* is the time in which it waits for another stage's data and computes nothing. With p stages, m
+A stage's *bubble* is the time in which it waits for another stage's data and computes nothing. What it waits for after
+its last transfer no transfer shows, so that isn't counted: it is idle then. With p stages, m
 micro-batches in a step and v chunks of layers on each stage, equal stages have a bubble of (p − 1) ÷ (v·m + p − 1) of
 the step in GPipe, 1F1B (v = 1) and interleaved schedules (Narayanan et al., SC'21). With chunks, the last stage passes
 activations on to the first one, m·(v − 1) times; between two stages, these look like gradients.

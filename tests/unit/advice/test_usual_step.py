@@ -57,7 +57,8 @@ def test_where_other_jobs_slow_most_steps_recording_costs_what_the_fast_ones_tak
     assert usual.mean_ns(194 * MS) == 174 * MS
     (found,) = (diagnostic for diagnostic in diagnose(trace) if diagnostic.rule == "recording_slows_steps")
     assert found.fault.clause == (
-        "The fastest tenth of the recorded steps takes up to 70 ms, and one without the profiler 50 ms (median)"
+        "The fastest tenth of the recorded steps takes up to 70 ms, and one without the profiler 50 ms (median), so "
+        "recording costs the host 20 ms per step"
     )
     assert "recording_faults" not in rows(trace)
 

@@ -158,6 +158,7 @@ def test_steps_that_recording_slows(usual_step, affected_ms):
     else:
         assert "takes 8 ms, and one without the profiler" in found.consequence
         assert found.fault.affected_ns == round(affected_ms * MS)
+        assert ", and devices are idle for 50 % of these steps instead of about " in found.fault.clause
 
 
 def slowed_steps(usual_ns):
@@ -293,3 +294,22 @@ def test_nothing_stands_out_is_not_said_beside_a_kernel_that_cannot_be():
     assert first.rule == "recording_faults"
     assert "covers later ones of the same stream" in first.evidence
     assert (rest.title, rest.confidence) == ("Nothing else can be said.", "cannot_tell")
+
+
+@pytest.mark.parametrize(
+    ("length", "odd", "words"),
+    [
+        (3 * US, 0, "Half of the kernels take 3 µs or less, and 4.8 % of them take 0: "),
+        (3 * US, 1, None),  # one of them has nanoseconds
+        (90 * US, 0, None),  # a microsecond is nothing to such kernels
+    ],
+)
+def test_times_in_whole_microseconds_are_noted_where_kernels_are_short(length, odd, words):
+    builder = TraceBuilder().step(1, 0, 8 * MS)
+    for number in range(20):
+        builder.launch(number * 100 * US, US, number).kernel("k", number * 100 * US + 5 * US, length, number)
+    builder.kernel("k", 3 * MS, odd, 99)
+    rows = {found.rule: found for found in physics.diagnose(builder.build())}
+    found = rows.get("whole_microseconds")
+    assert (found is None) == (words is None)
+    assert found is None or (found.level == "note" and found.fault is None and words in found.consequence)

@@ -105,7 +105,12 @@ def test_a_receive_that_lasts_longer_than_its_send_waits_for_the_stage_before():
     (row,) = RUN_VIEWS["run_advice"].run(run).rows(named=True)
     assert (row["rule"], row["view"], row["saving_ns"]) == ("pipeline", "pipeline", 905_000)
     assert row["title"] == "Stage 1 of the pipeline waits for stage 0: a bubble of 905 µs in a step of 1 ms, 90.5 %."
-    assert row["evidence"].endswith("2 equal stages with 1 micro-batch have bubbles of 50 %.")
+    assert "2 equal stages with 1 micro-batch have bubbles of 50 %." in row["evidence"]
+    idle = RUN_VIEWS["pipeline"].run(run).filter(rank=0)
+    assert (idle["idle_ns"] == 60_000).all()
+    assert row["evidence"].endswith("what a stage waits for: 6 % of stage 0's step.")
+    assert RUN_VIEWS["stragglers"].run(run).is_empty()  # each stage has one rank
+    assert "in a pipeline, two ranks of one stage" in RUN_VIEWS["stragglers"].hint
 
 
 def test_receives_that_are_posted_long_before_show_the_same_stages_and_no_more_waiting_than_there_is():

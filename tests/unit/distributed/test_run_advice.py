@@ -23,7 +23,7 @@ def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
     assert (row["rule"], row["view"], row["filter"], row["confidence"]) == ("straggler", "stragglers", "rank2", "high")
     assert row["title"] == "Rank 2 computes 5 ms longer in each step: 5 of the 6.68 ms of communication wait for it."
     assert row["evidence"] == (
-        "Without waiting it takes 16.7 ms in each step, the others typically 11.7 ms; of the difference 5 ms is "
+        "Without waiting it takes 16.7 ms in each step, the others typically 11.7 ms; all of the difference is "
         "computation. In the typical step noise alone stays below 334 µs. It runs as many kernels of the same size as "
         "the others, on inputs as large: its device is slower."
     )
@@ -144,7 +144,11 @@ def test_a_single_step_without_waits_names_nobody():
 def test_who_came_last_in_a_real_step_of_eight_ranks():
     folder = sorted((FOLDER / "runs/dlrm_8gpu_nccl").glob("*.json"))
     (row,) = advice_of(Ranks("dlrm", tuple(Member(f"rank{i}", "1", 0, summary(read(p))) for i, p in enumerate(folder))))
-    assert row["title"] == "Rank 7 was last at 5 of 8 collectives; the others waited 35.5 ms in total."
+    assert row["title"] == (
+        "Rank 7 was last at 5 of 8 collectives; the others waited 35.5 ms in total. It began the step 6.22 ms after the "
+        "first rank, the others typically 1.69 ms."
+    )
+    assert row["action"].startswith("What made it late lies before the step")
     assert row["evidence"].startswith("That is 75.9 % of all waiting, 26.4 ms of it at one all_to_all.")
 
 

@@ -212,7 +212,7 @@ def test_communication_that_nothing_hides():
     trace = machine.steps(step)
     assert rules_of(trace) == ["communication"]
     assert row(trace, "communication")["saving_ns"] == 2 * MS
-    assert "Computation hides 0 % of it." in row(trace, "communication")["evidence"]
+    assert "Of 2 ms of communication per step computation hides 0 %." in row(trace, "communication")["evidence"]
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,14 @@ def test_communication_that_nothing_hides():
         ("all_to_allv", "SendRecv", 10**6, "may hold time", "embeddings or tokens in bfloat16"),
         ("_allgather_base", "AllGather", 10**6, "may hold time", "HYBRID_SHARD"),
         ("_allgather_base", "AllGather", 2 * 10**5, "may hold time", "SyncBatchNorm"),
-        ("allreduce", "AllReduce_Sum_f32", 100, "At least 1.9 ms of it is waiting", "Find the rank that comes last"),
-        ("all_to_allv", "SendRecv", 100, "At least 1.9 ms of it is waiting", "Find the rank that comes last"),
+        (
+            "allreduce",
+            "AllReduce_Sum_f32",
+            100,
+            "At least 1.9 ms of it per step is waiting",
+            "Find the rank that comes last",
+        ),
+        ("all_to_allv", "SendRecv", 100, "At least 1.9 ms of it per step is waiting", "Find the rank that comes last"),
     ],
 )
 def test_what_is_done_about_communication_depends_on_the_collective_and_on_waiting(
@@ -312,7 +318,7 @@ def test_many_calls_between_hosts_are_told_and_barriers_left_out(kind, calls, wo
 
     given = row(machine.steps(step), "communication")
     assert given["title"].endswith(words)
-    assert f"100 % of it is {kind} ({calls} calls per step)" in given["evidence"]
+    assert f"100 % of the exposed time is {kind} ({calls} calls per step)" in given["evidence"]
     assert action in given["action"]
 
 

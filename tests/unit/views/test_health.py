@@ -121,6 +121,11 @@ def test_work_without_an_operator_is_said_to_have_no_recorded_one():
     assert words.startswith("No recorded operator launched these GPU events;")
 
 
+def test_a_wrong_date_leaves_the_alignment_by_collectives():
+    (text,) = health(healthy(base_ns=10**9).build()).filter(rule="clock_not_set")["consequence"]
+    assert "where ranks have collectives in common, these align their traces" in text
+
+
 def test_a_lost_name_is_one_row():
     builder = healthy().annotation("unknown", 60, 5).launch(70, 5, 7).kernel("unknown", 80, 5, 7)
     assert {rule: count for rule, (_, count) in rules(builder).items() if "name" in rule} == {"names_lost": 2}

@@ -34,7 +34,27 @@ def test_memory_from_before_the_recording_is_said_to_be_so():
 
 def test_the_host_is_named_only_where_no_device_has_memory():
     builder = TraceBuilder().op("aten::mm", 0, 50).memory(64 * MIB, 10, **{"Total Allocated": 64 * MIB})
-    assert "Memory of cpu peaks at 64 MiB" in memory_summary(builder.build())["title"][0]
+    assert "CPU memory peaks at 64 MiB" in memory_summary(builder.build())["title"][0]
     builder.memory(MIB, 40, **of_gpu(MIB, 2))
     (row,) = memory_summary(builder.build()).rows(named=True)
     assert row["title"] == "Memory of cuda:0 peaks at 1 MiB; all of it was allocated by `aten::mm`."
+
+
+def test_records_without_addresses_hold_what_nobody_can_be_named_for():
+    builder = TraceBuilder().op("aten::empty", 0, 50).memory(3 * MIB, 10, **GPU, Addr=0).memory(-MIB, 60, **GPU, Addr=0)
+    (row,) = memory_summary(builder.build()).rows(named=True)
+    assert row["title"] == (
+        "Memory of cuda:0 peaks 3 MiB above its start; all of it has no address in the trace, so who holds it can't be "
+        "told."
+    )
+    assert row["evidence"].startswith("*By operator* lists who allocated how much in all.")
+    assert row["view"] == "memory_by_operator"
+
+
+def test_an_allocation_of_the_backward_pass_has_the_line_of_its_forward_operator():
+    builder = TraceBuilder().python("model.py(20): forward", at=10, dur=100)
+    builder.op("aten::mm", 20, 50).arrow(3, (1, 20), (2, 200))
+    builder.op("autograd::engine::evaluate_function: MmBackward0", 200, 80, thread=2)
+    builder.op("aten::bmm", 210, 50, thread=2).memory(48 * MIB, 220, thread=2, **of_gpu(48 * MIB, 1))
+    (row,) = memory_summary(builder.build()).rows(named=True)
+    assert row["title"].endswith("was allocated by `aten::bmm`, whose forward ran at `model.py(20): forward`.")

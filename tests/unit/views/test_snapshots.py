@@ -23,7 +23,7 @@ def first(view, trace, **arguments):
 def test_a_snapshot_is_summed_up_by_its_failure():
     summary = first("snapshot_summary", trace := read_snapshot(small_snapshot()))
     failure = first("snapshot_failure", trace)
-    assert (summary["rule"], summary["title"]) == (failure["cause"], failure["sentence"])
+    assert (summary["rule"], summary["title"]) == (failure["cause"], failure["finding"])
     assert (summary["evidence"], summary["action"]) == (failure["evidence"], failure["action"])
 
 
@@ -186,7 +186,8 @@ def test_a_leak_is_said_to_fill_the_device_only_as_far_as_that_is_known():
     unknown, known = (first("snapshot_failure", trace, device_memory_bytes=size) for size in (None, 8 * GIB))
     for row in (unknown, known):
         assert row["cause"] == "leak"
-        assert row["sentence"].startswith("Memory grows with each step, until the request of 2 GiB at `job/train.py:77")
+        assert row["finding"].startswith("Memory grows with each step, until the request of 2 GiB at `job/train.py:77")
+        assert "a step is what has a backward pass or an optimizer between two of them" in row["evidence"]
     assert "if the device has much more, the rest is taken outside of torch" in unknown["evidence"]
     assert "the rest is taken outside" not in known["evidence"]
 

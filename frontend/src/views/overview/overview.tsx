@@ -106,7 +106,7 @@ export function Overview() {
           <>
             {isSnapshot ? <Sentence view="snapshot_summary" /> : (
               <AnswerView shown={summary} title="Advice">
-                {(summary) => <Verdict summary={summary} unit={ofClaims} />}
+                {(ready) => <Verdict summary={ready} unit={ofClaims} isComparing={summary.isComparing} />}
               </AnswerView>
             )}
             {isForeign && !("lanes" in missing.value) && <Part entry={viewEntry("lanes")!} />}

@@ -96,10 +96,11 @@ function memoryTile(shown: ShownAnswer): Tile | null {
   const row = fullness.indexOf(Math.max(...fullness));
   if (row < 0) return null;
   const scale = scaleFor("bytes", [peaks[row]!]);
-  const of = sizes[row] ? ` · ${percent(fullness[row]!)} %` : ` on ${data.device![row]}`;
-  const each = peaks.map((peak, i) => `${data.device![i]}: ${quantity(peak, "bytes")}`);
-  const doc = ["Peak memory allocated for tensors", ...each].join("\n");
-  return { title, doc, value: scaled(peaks[row]!, scale), unit: scale.unit + of };
+  const plus = (row: number) => data.is_relative![row] ? "+" : "";
+  const of = !sizes[row] ? ` on ${data.device![row]}` : plus(row) ? "" : ` · ${percent(fullness[row]!)} %`;
+  const each = peaks.map((peak, i) => `${data.device![i]}: ${plus(i)}${quantity(peak, "bytes")}`);
+  const doc = ["Peak memory allocated for tensors; +: above what was allocated before", ...each].join("\n");
+  return { title, doc, value: plus(row) + scaled(peaks[row]!, scale), unit: scale.unit + of };
 }
 
 /** Without a GPU: what takes most of the average step. */

@@ -4,12 +4,13 @@ import { type ShownAnswer, useAnswerIf } from "../../app/answers.ts";
 import { trace, workersOf } from "../../app/router.ts";
 import { percent, quantity, type Value } from "../../format/numbers.ts";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
+import { Comparing } from "../../ui/status.tsx";
 import { Banner, FirstRow } from "../sentence.tsx";
 import type { Unit } from "./step_unit.ts";
 import { adviceRows, colorOf, isAllWell, isUnknown } from "./advice_rows.ts";
 
 /** What costs most, as one sentence, with its evidence and what fixing it would save at most. */
-export function Verdict({ summary, unit }: { summary: Summary; unit: Unit }) {
+export function Verdict({ summary, unit, isComparing }: { summary: Summary; unit: Unit; isComparing: boolean }) {
   const advice = adviceRows(summary)[0];
   if (!advice) return null;
   const { saving, share, confidence, slices } = advice;
@@ -28,6 +29,7 @@ export function Verdict({ summary, unit }: { summary: Summary; unit: Unit }) {
         </small>
       )}
       {slices && <ShowInTimeline slices={slices} words="Show in timeline" />}
+      {isComparing && <Comparing />}
     </Banner>
   );
 }

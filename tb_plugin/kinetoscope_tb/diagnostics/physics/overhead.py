@@ -108,7 +108,8 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
     takes = "A recorded step takes" if is_steady else "The fastest tenth of the recorded steps takes up to"
     medians = f"medians of {text.times(count, 'step')} and of {steps.usual_count}" if is_steady else "median"
     fact = f"{takes} {text.time(steps.sure_ns)}, and one without the profiler {text.time(steps.usual_ns)} ({medians})"
-    affected_ns, consequence = cost * count, "Host times include it."
+    slows = f"recording costs the host {text.time(cost)} per step"
+    affected_ns, consequence, clause = cost * count, "Host times include it.", f"{fact}, so {slows}"
     if times.start.size and times.steps_ns:
         share, usual_share = _idle_shares(times, cost * count)
         affected_ns = round((share - usual_share) * times.steps_ns)
@@ -116,11 +117,15 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
             "Host times include it, and devices wait for it: nothing runs on any of them for "
             f"{text.percent(share)} of the recorded steps, and for about {text.percent(usual_share)} of the others."
         )
+        clause += (
+            f", and devices are idle for {text.percent(share)} of these steps instead of about "
+            f"{text.percent(usual_share)}"
+        )
     yield Diagnostic(
         "recording_slows_steps",
         count,
-        f"{fact}: recording costs the host {text.time(cost)} per step. {consequence} {_FEWER_OPTIONS}",
-        fault=Fault(fact, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True),
+        f"{fact}: {slows}. {consequence} {_FEWER_OPTIONS}",
+        fault=Fault(clause, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True),
     )
 
 

@@ -41,6 +41,7 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     views = dur[is_op & map_categories(host["name"], _VIEWS.__contains__).astype(bool)]
     kernels = (times.end - times.start)[times.is_kernel]
     yield from _too_short({"kernels": kernels, "calls that launch kernels": launching, "operators": dur[is_op]})
+    yield from _whole_microseconds(kernels)
     yield from _too_long(launching, views)
     yield from _overlapping(times)
     yield from _too_fast(times)
@@ -57,6 +58,24 @@ def _too_short(timed: Mapping[str, Ints]) -> Iterator[Diagnostic]:
             fact = f"{part} % of the {durations.size} {what} take {text.time(quantile)} or less"
             yield _of("times_too_short", durations.size, fact, "No device and no processor is that fast")
             return
+
+
+def _whole_microseconds(kernels: Ints) -> Iterator[Diagnostic]:
+    """A resolution of a microsecond, as old profilers have, where that is noticeable for most kernels."""
+    if kernels.size < limits.FEW_ROWS or (kernels % limits.JITTER_NS).any():
+        return
+    median, empty = float(np.median(kernels)), int((kernels == 0).sum())
+    if limits.NOTICEABLE * median > limits.JITTER_NS:
+        return
+    none = f", and {text.percent(empty / kernels.size)} of them take 0" if empty else ""
+    yield Diagnostic(
+        "whole_microseconds",
+        kernels.size,
+        f"Times are whole microseconds, so each may be wrong by one. Half of the kernels take {text.time(median)} or "
+        f"less{none}: how long such a kernel takes, how near it is to its limit, and the gaps around it are rough. "
+        "Long kernels and steps are right. Newer versions of torch record nanoseconds.",
+        level="note",
+    )
 
 
 def _too_long(launching: Ints, views: Ints) -> Iterator[Diagnostic]:

@@ -14,11 +14,13 @@ from ...names import text
 from ..run import Ranks
 from .collective_waits import collective_waits
 from .late_rank import action, does, of_work
-from .step_times import step_rows
+from .step_times import start_lags, step_rows
 from .stragglers import differences
 
 _LEAST_FRAC = 0.02  # of the step: shorter waits delay no rank
 _MOSTLY = 0.5  # of the wait
+_WHOLE = "all"  # the one step of a recording without marked steps
+_BEFORE = "What made it late lies before the step: see what it does at its end and between steps."
 _ACTION = "Record at least 3 complete steps on all ranks: that tells a slow rank from a one-off."
 
 
@@ -71,12 +73,13 @@ def _last(waits: pl.DataFrame, count: int, whole: int, unclear: str, ranks: Rank
         named = text.listed([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
         spent = sum(row["wait_ns"] for row in others)
         evidence += f" Last at other collectives: {named}, for {text.time(spent)} of waiting."
-    because = f". It {does(cause)}" if cause else ""
+    began = "" if cause else _late_begin(first, ranks)
+    because = f". It {does(cause)}" if cause else began
     title = (
         f"{called} was last at {first['times']} of {text.times(count, 'collective')}; the others waited "
         f"{text.time(first['wait_ns'])} in total{because}."
     )
-    what_to_do = f"{action(cause)} {_ACTION}" if cause else _ACTION
+    what_to_do = " ".join([*([action(cause)] if cause else []), *([_BEFORE] if began else []), _ACTION])
     return _row(title, evidence + unclear + (of_work(cause) if cause else ""), what_to_do, first["last"], ranks)
 
 
@@ -88,6 +91,19 @@ def _cause(last: dict[str, Any], ranks: Ranks) -> dict[str, Any] | None:
     if row is None or row["part_ns"] < _MOSTLY * last["each_ns"]:
         return None
     return {**row, "device": device}
+
+
+def _late_begin(last: dict[str, Any], ranks: Ranks) -> str:
+    """That the rank began the step long after the first one and than others do; empty unless it explains most waits."""
+    member = ranks.workers.filter(pl.col("worker") == last["last"])["member"].min()
+    lags = start_lags(ranks).filter(pl.col("step") != _WHOLE)
+    own, others = lags.filter(pl.col("member") == member), lags.filter(pl.col("member") != member)
+    if own.is_empty() or others.is_empty():
+        return ""
+    own_ns, others_ns = (float(part["start_lag_ns"].median()) for part in (own, others))  # type: ignore[arg-type]
+    if own_ns * own.height < _MOSTLY * last["each_ns"] or others_ns > _MOSTLY * own_ns:
+        return ""
+    return f". It began the step {text.time(own_ns)} after the first rank, the others typically {text.time(others_ns)}"
 
 
 def _together(count: int, whole: int, ranks: Ranks) -> dict[str, Any]:

@@ -98,10 +98,17 @@ def evidence(row: Mapping[str, Any]) -> str:
     usual = row["late_own_ns"] - row["late_excess_ns"]
     return (
         f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, the others typically "
-        f"{text.time(usual)}; of the difference {text.time(max(0, row['part_ns']))} is {_cause(row)}. In the "
+        f"{text.time(usual)}; {_part_of_difference(row)} is {_cause(row)}. In the "
         f"typical step noise alone stays below {text.time(row['threshold_ns'])}.{of_work(row)}{of_copies(row)}"
         + (f" Spread evenly over all {row['ranks']} ranks, a part of it stays on each." if can_be_spread(row) else "")
     )
+
+
+def _part_of_difference(row: Mapping[str, Any]) -> str:
+    """How much of the longer time is the cause's, which is more than all of it where other parts are shorter."""
+    part = max(0, row["part_ns"])
+    is_all = text.time(part) == text.time(row["late_excess_ns"]) or part > row["late_excess_ns"]
+    return "all of the difference" if is_all else f"of the difference {text.time(part)}"
 
 
 def action(row: Mapping[str, Any]) -> str:

@@ -28,6 +28,7 @@ def pipeline_bubble(ranks: Ranks) -> list[dict[str, Any]]:
             pl.col("bubble_ns").mean(),
             pl.col("total_ns").mean(),
             pl.col("computation_ns").mean(),
+            pl.col("idle_ns").mean(),
             waits_for=pl.col("waits_for").drop_nulls().mode().first(),
         )
         .sort("stage")
@@ -73,12 +74,24 @@ def _evidence(by_stage: pl.DataFrame, ranks: Ranks, saving_ns: float | None) -> 
             f"{text.time(_mean(by_stage['computation_ns']))}: as even stages, they take {text.time(saving_ns)} less."
         )
     if pipeline.ideal_frac is None:
-        return sentence
+        return sentence + _idle(by_stage)
     chunks = f" of {pipeline.chunks} chunks each" if pipeline.chunks > 1 else ""
     return (
         f"{sentence} {text.times(pipeline.count, 'equal stage')}{chunks} with "
         f"{pipeline.micro_batches} micro-batch{'es' if pipeline.micro_batches > 1 else ''} have bubbles of "
-        f"{text.percent(pipeline.ideal_frac)}."
+        f"{text.percent(pipeline.ideal_frac)}." + _idle(by_stage)
+    )
+
+
+def _idle(by_stage: pl.DataFrame) -> str:
+    """How long stages are idle besides: for a stage that neither receives nor sends then, no transfer shows a wait."""
+    shares = by_stage.select("stage", pl.col("idle_ns") / pl.col("total_ns").clip(1)).rows()
+    idle = [f"{text.percent(share)} of stage {stage}'s step" for stage, share in shares if share >= _SOME_FRAC]
+    most = [*idle[:_MOST_LISTED], *(["…"] if idle[_MOST_LISTED:] else [])]
+    return (
+        f" Not counted is idle time in which no transfer shows what a stage waits for: {text.listed(most)}."
+        if idle
+        else ""
     )
 
 

@@ -37,6 +37,13 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
     ).with_columns(without_waiting_ns=pl.col("total_ns") - pl.col("wait_ns"))
 
 
+def start_lags(ranks: Ranks) -> pl.DataFrame:
+    """STEPS with `member`, `common_start_ns` on the first rank's clock, and `start_lag_ns` after the first to begin."""
+    steps = ranks.steps.with_columns(common_start_ns=ranks.on_one_clock(ranks.steps, "start_ns"))
+    lag = pl.col("common_start_ns") - pl.col("common_start_ns").min().over("step")
+    return steps.with_columns(start_lag_ns=lag)
+
+
 def _waits(ranks: Ranks) -> pl.DataFrame:
     """Per member and step the exposed wait, null if unknown, and the number of calls with an unknown wait."""
     return (

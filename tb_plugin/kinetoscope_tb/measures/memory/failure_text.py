@@ -81,7 +81,8 @@ _WORDS = {
     ),
     "leak": (
         "Memory grows with each step, until the request of {request}{where} had no room: {grown}.",
-        _IN_USE[0].upper() + _IN_USE[1:] + "{rest} Blocks of that line stay while other memory of a step is freed.",
+        _IN_USE[0].upper() + _IN_USE[1:] + "{rest} Blocks of that line stay while other memory of a "
+        "step is freed; a step is what has a backward pass or an optimizer between two of them.",
         "Don't keep tensors from one step to the next, above all none with a graph behind it: `loss.item()` or "
         "`loss.detach()`. {holders}",
     ),

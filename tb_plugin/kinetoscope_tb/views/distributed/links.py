@@ -66,6 +66,7 @@ VIEW = View(
     scope="span",
     within="recording",
     needs=has_matches,
-    hint="Comparing links needs several groups, or pairs, of ranks that run the same operation with messages of one "
-    "size at least three times. Record all ranks, for several steps.",
+    hint="Links are compared with each other: that takes several groups, or pairs, of ranks that run the same "
+    "operation with messages of one size at least three times. A job with a single group or pair has nothing to "
+    "compare; of any other, record all ranks for several steps.",
 )

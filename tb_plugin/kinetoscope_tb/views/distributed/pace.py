@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...distributed.contents import has_several_workers
+from ...distributed.imbalance.step_times import start_lags
 from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
@@ -21,10 +22,7 @@ class Pace(Table):
     key, weight = ("worker", "step"), "start_lag_ns"
     picture = Heatmap("worker", "step")
 
-    common_start_ns = Column(
-        INSTANT,
-        "When the step begins on the rank, on the clock of the first rank; *Ranks and steps* has it on the rank's own.",
-    )
+    common_start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first rank.")
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
@@ -33,11 +31,8 @@ class Pace(Table):
 
 def pace(ranks: Ranks) -> pl.DataFrame:
     """Worker by worker in order of time."""
-    aligned = ranks.steps.with_columns(common_start_ns=ranks.on_one_clock(ranks.steps, "start_ns")).join(
-        ranks.workers.select("member", "worker", "rank"), "member"
-    )
-    lag = pl.col("common_start_ns") - pl.col("common_start_ns").min().over("step")
-    rows = aligned.with_columns(start_lag_ns=lag).sort("rank", "worker", "common_start_ns")
+    lags = start_lags(ranks).join(ranks.workers.select("member", "worker", "rank"), "member")
+    rows = lags.sort("rank", "worker", "common_start_ns")
     return Pace.of(rows.select(Pace.schema().names()).cast(Pace.schema()))
 
 

@@ -47,9 +47,9 @@ class PathAcrossRanks(Table):
         "On a device: computation (kernels), device communication, copy and fill; launch latency (from the call's end "
         "to the event's start); between GPU events (the next one was ready, and began at once); unexplained wait (an "
         "event began over 20 µs after all known waits). On the host: data loading; host communication; operator; "
-        "runtime call; synchronization (a call returns after the device has finished); between operators (Python, or "
-        "waiting). Of all ranks: transfer: a collective moves data, after all ranks have entered; "
-        "collective: one with an unknown wait, because ranks or rows are missing; before "
+        "runtime call; synchronization (a call returns after the device has finished); between operators (outside "
+        "of these: in Python, in annotations, or nothing recorded). Of all ranks: transfer: a collective moves data, "
+        "after all ranks have entered; collective: one with an unknown wait, because ranks or rows are missing; before "
         "the step: this rank began the step later than the one that ended last. Missing: all of them.",
         shown_as="time part",
     )

@@ -6,9 +6,10 @@ from typing import Any
 
 import polars as pl
 
+from ...critical_path.classes import BETWEEN
 from ...distributed.contents import has_several_workers
 from ...distributed.imbalance.late_rank import name_of
-from ...distributed.path.paths import PARTS, TRANSFER, UNSPLIT, Paths
+from ...distributed.path.paths import BEFORE, PARTS, TRANSFER, UNSPLIT, Paths
 from ...distributed.run import Ranks
 from ...names import text
 from ...pictures import Sentence
@@ -39,13 +40,13 @@ def path_across_ranks_summary(ranks: Ranks) -> pl.DataFrame:
     """One row; none if no step has a path."""
     paths = Paths.of(ranks)
     segments = paths.segments.filter(pl.col("step").is_in(paths.counted), pl.col("dur_ns") > 0)
-    rows = [] if segments.is_empty() else [_row(ranks, segments, len(paths.counted))]
+    rows = [] if segments.is_empty() else [_row(ranks, paths, segments)]
     return PathAcrossRanksSummary.of(pl.DataFrame(rows, schema=PathAcrossRanksSummary.schema(), orient="row"))
 
 
-def _row(ranks: Ranks, segments: pl.DataFrame, steps: int) -> tuple[object, ...]:
+def _row(ranks: Ranks, paths: Paths, segments: pl.DataFrame) -> tuple[object, ...]:
     """The columns of PathAcrossRanksSummary."""
-    whole = int(segments["dur_ns"].sum())
+    whole, steps = int(segments["dur_ns"].sum()), len(paths.counted)
     is_call = pl.col("part").is_in([TRANSFER, UNSPLIT])
     calls = _sums(segments.filter(is_call), "part").rows()
     members = _sums(segments.filter(~is_call), "member").join(
@@ -56,9 +57,8 @@ def _row(ranks: Ranks, segments: pl.DataFrame, steps: int) -> tuple[object, ...]
     if others and others[0]["dur_ns"] >= largest_call[1]:
         rank, *others = others
         own = segments.filter(~is_call, pl.col("member") == rank["member"])
-        part, part_ns = _sums(own, "part").row(0)
         rule, title = "rank", f"{_share(rank['dur_ns'], whole)} of the critical path is on {name_of(rank)}."
-        evidence = [f"Most of that is {_WORDS.get(part, PARTS[part])}: {_time(part_ns, steps)}."]
+        evidence = [_largest_part(ranks, paths, own)]
         evidence += [f"{_share(ns, whole)} is {_WORDS[call]}." for call, ns in calls if ns >= _LEAST * whole]
     else:
         call, call_ns = largest_call
@@ -71,14 +71,38 @@ def _row(ranks: Ranks, segments: pl.DataFrame, steps: int) -> tuple[object, ...]
 _WORDS = {
     TRANSFER: "collectives that move data, after all ranks have entered",
     UNSPLIT: "collectives whose waits are unknown, because ranks or rows are missing",
-    PARTS.index("before the step"): "time before it began the step, later than the rank that ended last",
     PARTS.index("computation"): "kernels",
     PARTS.index("copy"): "copies and fills",
     PARTS.index("operator"): "operators on the host",
     PARTS.index("runtime call"): "runtime calls",
-    PARTS.index("between operators"): "host code between operators",
+    BETWEEN: "host code between operators",
 }
 """What parts are in a sentence, where their names don't say it."""
+
+
+def _largest_part(ranks: Ranks, paths: Paths, own: pl.DataFrame) -> str:
+    """A sentence about what the path on one rank mostly is; of garbage collection no more than there is host code."""
+    steps = len(paths.counted)
+    part, part_ns = _sums(own, "part").row(0)
+    much = text.most_or_percent(part_ns / int(own["dur_ns"].sum())).capitalize()
+    if part == BEFORE:
+        last = paths.steps["member"].gather(own.filter(pl.col("part") == BEFORE)["step"]).unique()
+        earlier = ranks.workers.filter(pl.col("member").cast(pl.Int64).is_in(last.to_list())).rows(named=True)
+        after = name_of(earlier[0]) if len(earlier) == 1 else "the rank that ended last"
+        return f"{much} of that passed before it began the step, {_time(part_ns, steps)} after {after}."
+    collecting_ns = _collecting_ns(ranks, paths, own["member"][0])
+    is_collecting = part == BETWEEN and collecting_ns >= _LEAST * part_ns
+    collects = (
+        f"; up to {text.time(min(collecting_ns, part_ns) / steps)} is garbage collection" if is_collecting else ""
+    )
+    return f"{much} of that is {_WORDS.get(part, PARTS[part])}: {_time(part_ns, steps)}{collects}."
+
+
+def _collecting_ns(ranks: Ranks, paths: Paths, member: int) -> int:
+    """How long a rank collects garbage in the steps that averages cover, while its device is idle."""
+    names = paths.steps["step"].gather(paths.counted)
+    own = ranks.steps.filter(pl.col("member") == member, pl.col("step").cast(pl.String).is_in(names.cast(pl.String)))
+    return int(own["collecting_ns"].sum())
 
 
 def _sums(segments: pl.DataFrame, by: str) -> pl.DataFrame:

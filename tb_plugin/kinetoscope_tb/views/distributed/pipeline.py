@@ -29,6 +29,11 @@ class Pipeline(Table):
     computation_ns = Column(DURATION, "Time in which it computes.")
     bubble_ns = Column(DURATION, "Time in which it waits for another stage's data and computes nothing.")
     bubble_frac = Column(FRACTION, "The same / the step.")
+    idle_ns = Column(
+        DURATION,
+        "Time without computation, communication and copies, which is no part of the bubble: no transfer shows whether "
+        "it waits for another stage then, as after its last send.",
+    )
     ideal_frac = Column(
         FRACTION,
         "The bubble of equal stages in GPipe, 1F1B and interleaved schedules: (stages − 1) ÷ (chunks × micro-batches + "

@@ -38,7 +38,8 @@ class RankSteps(Table):
         "Number of the step or of a server's iteration, after the worker's name if ranks ran different iterations; "
         "`all` if there are none.",
     )
-    start_ns = Column(INSTANT, "When the step begins, in the worker's own trace and on its clock.")
+    common_start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first rank.")
+    own_start_ns = Column(INSTANT, "The same in the worker's own trace and on its clock.")
     total_ns = Column(DURATION, "Length of the step's window.")
     without_waiting_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
     wait_ns = Column(
@@ -65,11 +66,13 @@ class RankSteps(Table):
 
 def rank_steps(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order, each with its steps in order of time."""
+    rows = step_rows(ranks)
     rows = (
-        idle_parts(step_rows(ranks))
+        idle_parts(rows.with_columns(common_start_ns=ranks.on_one_clock(rows, "start_ns")))
         .with_columns(exposed_transfer_ns=pl.col("exposed_communication_ns") - pl.col("wait_ns").fill_null(0))
         .join(roles(ranks), "member", "left", maintain_order="left")
         .sort("rank", "worker", "start_ns", maintain_order=True)
+        .rename({"start_ns": "own_start_ns"})
     )
     return RankSteps.of(rows.select(RankSteps.schema().names()).cast(RankSteps.schema()))
 
@@ -84,5 +87,5 @@ VIEW = View(
     within="recording",
     needs=has_steps,
     hint="No trace of this run can be read. Run health lists the problems.",
-    time=RowTime("start_ns", length="total_ns", worker="worker"),
+    time=RowTime("own_start_ns", length="total_ns", worker="worker"),
 )

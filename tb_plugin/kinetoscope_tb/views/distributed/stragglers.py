@@ -22,7 +22,7 @@ from ...view import Tab, View
 class Stragglers(Table):
     """Which ranks are slow and which wait, slowest first."""
 
-    key, weight = ("worker",), "excess_ns"
+    key, weight = ("worker",), "typical_excess_ns"
 
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
@@ -37,20 +37,36 @@ class Stragglers(Table):
         "The part of its own time with the largest excess in its slow steps. If it is moving data, the view Links "
         "shows which link is slow.",
     )
-    excess_ns = Column(
-        DURATION, "Its own time minus the median of the other ranks, in the typical step; negative: it is faster."
+    typical_excess_ns = Column(
+        DURATION,
+        "Its own time minus the median of the other ranks, in the typical step (the mean without outliers); negative: "
+        "it is faster. Of a rank that is slow at times, the slow steps are such outliers.",
+        adds_up=False,
     )
-    part_ns = Column(DURATION, "The cause's part of the excess; negative if the parts cancel out.")
-    cost_ns = Column(
-        DURATION, "How much longer it takes than the slowest rank that isn't slow then, per step: the others' wait."
+    part_in_slow_steps_ns = Column(
+        DURATION,
+        "The cause's part of the excess in the typical slow step; negative if the parts cancel out.",
+        adds_up=False,
     )
-    without_waiting_ns = Column(DURATION, "Its own time in the typical step: without waiting for others.")
-    wait_ns = Column(DURATION, "Its exposed wait in the typical step.")
+    mean_cost_ns = Column(
+        DURATION,
+        "How much longer it takes than the slowest rank that isn't slow then, in the average step: the others' wait.",
+    )
+    mean_without_waiting_ns = Column(DURATION, "Its own time in the average step: without waiting for others.")
+    mean_wait_ns = Column(DURATION, "Its exposed wait in the average step.")
     slow_steps = Column(COUNT, "Number of steps in which its excess is beyond noise.")
     steps = Column(COUNT, "Number of compared complete steps.")
     threshold_ns = Column(
         DURATION, "Threshold of the excess for a straggler: what the noise of the other ranks explains.", adds_up=False
     )
+
+
+_COLUMNS = {
+    "excess_ns": "typical_excess_ns",
+    "part_ns": "part_in_slow_steps_ns",
+    **{name: f"mean_{name}" for name in ("cost_ns", "without_waiting_ns", "wait_ns")},
+}
+"""The columns of a table that say which steps they are of, where VERDICTS has them for any."""
 
 
 def stragglers(ranks: Ranks, *, over: Literal["span", "run"] = "span") -> pl.DataFrame:
@@ -59,7 +75,7 @@ def stragglers(ranks: Ranks, *, over: Literal["span", "run"] = "span") -> pl.Dat
     if over == "span":
         rows = rows.filter(pl.col("place") == ranks.place)
     judgments = verdicts(rows).join(ranks.workers.select("member", "worker", "rank", "host"), "member", "left")
-    named = judgments.sort("excess_ns", "rank", descending=[True, False])
+    named = judgments.sort("excess_ns", "rank", descending=[True, False]).rename(_COLUMNS)
     return Stragglers.of(named.select(Stragglers.schema().names()).cast(Stragglers.schema()))
 
 
@@ -72,6 +88,7 @@ VIEW = View(
     scope="run",
     within="recording",
     needs=has_several_times,
-    hint="Telling a slow rank from a one-off takes three complete steps that two ranks have in common. Fewer show only "
-    "who was last at collectives.",
+    hint="Telling a slow rank from a one-off takes three complete steps that two ranks with the same work have in "
+    "common: in a pipeline, two ranks of one stage. Otherwise collectives only show who was last, and Pipeline which "
+    "stage waits.",
 )

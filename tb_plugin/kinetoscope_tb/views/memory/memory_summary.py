@@ -7,7 +7,7 @@ import polars as pl
 from ...arrays.gather import gather, texts
 from ...measures.memory.allocations import NO_ADDRESS, alive_at, allocations, askers
 from ...measures.memory.holders import EARLIER, UNMATCHED, UNOWNED, UNSEEN, By, holders_after, owners
-from ...measures.memory.levels import HINT, DeviceMemory, device_memories
+from ...measures.memory.levels import CPU, HINT, DeviceMemory, device_memories
 from ...measures.python.call_stacks import Stacks
 from ...measures.python.frames import SEPARATOR
 from ...measures.recording.contents import has_memory
@@ -25,7 +25,7 @@ _LEAST = 0.03  # of the peak: smaller holders aren't named
 _ORIGINS = {
     UNOWNED["operator"]: "was allocated by no recorded operator",
     EARLIER: "was allocated before the recording",
-    UNMATCHED: "is of records without addresses",
+    UNMATCHED: "has no address in the trace, so who holds it can't be told",
     UNSEEN: "was released without a record",
 }
 
@@ -60,14 +60,17 @@ def _row(trace: Trace, memory: DeviceMemory, peak_bytes: int) -> tuple[str, ...]
     level = f"peaks {size(peak_bytes)} above its start" if memory.is_relative else f"peaks at {size(peak_bytes)}"
     origin = _ORIGINS.get(holder, f"was allocated by `{holder}`{_line(trace, memory, holder)}")
     part = "all" if most_bytes == peak_bytes else size(most_bytes)
-    title = f"Memory of {memory.name} {level}; {part} of it {origin}."
+    whose = "CPU memory" if memory.device_type == CPU else f"Memory of {memory.name}"
+    title = f"{whose} {level}; {part} of it {origin}."
     large = [row for row in others if row[1] >= _LEAST * peak_bytes and row[0] not in _ORIGINS][:_MOST_NAMED]
     evidence = [f"The next holders: {listed([f'`{name}` {size(count)}' for name, count in large])}."] if large else []
     modules = [row for row in _holders(trace, memory, "module") if not row[0].startswith("[")]
     if modules:
         module, in_module = modules[0]
         evidence.append(f"`{module}` holds most of all modules: {size(in_module)}, {percent(in_module / peak_bytes)}.")
-    return "peak", title, " ".join([*evidence, _when(trace, memory)]), "high", "memory_peak"
+    evidence += ["*By operator* lists who allocated how much in all."] if holder == UNMATCHED else []
+    view = "memory_by_operator" if holder == UNMATCHED else "memory_peak"
+    return "peak", title, " ".join([*evidence, _when(trace, memory)]), "high", view
 
 
 def _holders(trace: Trace, memory: DeviceMemory, by: By) -> list[tuple[str, int]]:
@@ -76,7 +79,10 @@ def _holders(trace: Trace, memory: DeviceMemory, by: By) -> list[tuple[str, int]
 
 
 def _line(trace: Trace, memory: DeviceMemory, operator: str) -> str:
-    """Such as: at `model.py(20): forward`, the line of the program where the operator allocated most; or empty."""
+    """Such as: at `model.py(20): forward`, the line of the program where the operator allocated most; or empty.
+
+    Of an operator of the backward pass it is the line of its forward operator.
+    """
     pieces = allocations([memory])
     alive = alive_at(pieces.filter(pl.col("fate") != NO_ADDRESS), memory.peak())
     op = gather(trace.memory["op"].to_numpy(), alive["row"].to_numpy())
@@ -85,9 +91,13 @@ def _line(trace: Trace, memory: DeviceMemory, operator: str) -> str:
     rows = alive.select("size_bytes", stack=pl.Series(gather(stacks.number, op))).filter(of_operator)
     sums = rows.group_by("stack").agg(pl.col("size_bytes").sum()).sort("stack")
     frames = [_program_frame(text) for text in stacks.texts(sums["stack"].to_numpy())]
-    by_frame = sums.with_columns(frame=pl.Series(frames, dtype=pl.String)).drop_nulls("frame")
-    most = by_frame.group_by("frame").agg(pl.col("size_bytes").sum()).sort("size_bytes", "frame", descending=True)
-    return f" at `{most['frame'][0]}`" if most.height else ""
+    by_frame = sums.with_columns(frame=pl.Series(frames, dtype=pl.String), is_forward=pl.col("stack") % 2 == 1)
+    by_line = by_frame.drop_nulls("frame").group_by("frame", "is_forward").agg(pl.col("size_bytes").sum())
+    most = by_line.sort("size_bytes", "frame", "is_forward", descending=True).rows(named=True)
+    if not most:
+        return ""
+    at = ", whose forward ran at" if most[0]["is_forward"] else " at"
+    return f"{at} `{most[0]['frame']}`"
 
 
 def _program_frame(stack: str | None) -> str | None:

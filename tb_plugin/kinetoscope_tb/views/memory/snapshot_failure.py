@@ -33,7 +33,7 @@ class SnapshotFailure(OfSnapshot):
         "the device had room, and a limit of the process or of the driver refused it; `too_large`: the request is "
         "larger than the device; `full_or_outside`: one of these two.",
     )
-    sentence = Column(PROSE, "The cause as a sentence.")
+    finding = Column(PROSE, "The cause as a sentence.")
     evidence = Column(PROSE, "The numbers behind it.")
     action = Column(PROSE, "What would have made room.")
     request_bytes = Column(BYTES, "How much was asked for.")
@@ -66,7 +66,7 @@ def _row(trace: Trace, snapshot: DeviceSnapshot, failure: Failure) -> dict[str, 
         "device": snapshot.device,
         "time_ns": int(snapshot.times[failure.event]),
         "cause": failure.cause,
-        "sentence": why.sentence,
+        "finding": why.sentence,
         "evidence": why.evidence,
         "action": why.action,
         "request_bytes": failure.request_bytes,
