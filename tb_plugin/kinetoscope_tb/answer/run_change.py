@@ -92,8 +92,7 @@ def _sentences(base: RunSide, new: RunSide) -> list[str]:
     waits = f"Ranks wait {'longer' if is_longer else 'less'} for {whom}: {_change(*wait)} of each step; {moves}."
     if not side.late:
         return [waits]
-    why = f"{side.late[0].title} {side.late[0].action}" if is_longer else f"In the base: {side.late[0].title}"
-    return [waits, why]
+    return [waits, side.late[0].title if is_longer else f"In the base: {side.late[0].title}"]
 
 
 def _change(before: float, after: float, least_ns: float = 0) -> str:

@@ -7,6 +7,7 @@ import { formatGrowth, formatSigned, isBeyondSteps, verdictWords } from "../../t
 import { addKernelLabels, readableName } from "../../format/readable_names.ts";
 import { cell, quantity, scaleFor, type Value } from "../../format/numbers.ts";
 import { isFindingViews, missing, viewEntry } from "../../app/router.ts";
+import { prose } from "../../ui/prose.tsx";
 import { AnswerView, Failure } from "../../ui/status.tsx";
 import { useViewComparison } from "../comparison.tsx";
 import { Part, View } from "../view_page.tsx";
@@ -128,7 +129,7 @@ function Changed({ table }: { table: Comparison & { headline: string } }) {
   if (isOfSnapshot()) return <p class="answer">{table.headline}</p>;
   return (
     <>
-      <p class="answer">{table.headline}</p>
+      <p class="answer">{prose(table.headline)}</p>
       <LargestChange {...table} />
       <ChangeRows {...table} />
     </>
