@@ -1034,7 +1034,7 @@ ALONE = {
     "snapshot_segments.scattered_frac snapshot_layout.used_frac": "of memory",
     "path_across_ranks.path_ns path_across_ranks.mean_ns path_across_ranks.path_frac path_by_rank.path_ns "
     "path_by_rank.total_ns path_across_ranks_segments.dur_ns path_across_ranks_segments.share_frac "
-    "path_across_ranks_segments.segment_ns pipeline.total_ns pipeline.computation_ns pipeline.bubble_ns "
+    "path_across_ranks_segments.segment_ns pipeline.total_ns pipeline.computation_ns pipeline.bubble_ns pipeline.idle_ns "
     "pipeline.bubble_frac pipeline.waits_for_ns rank_waits.wait_ns stragglers.mean_cost_ns "
     "stragglers.mean_without_waiting_ns stragglers.mean_wait_ns pace.start_lag_ns communication.total_ns communication.mean_ns "
     "communication.mean_transfer_ns communication.mean_wait_ns collectives.transfer_ns collectives.mean_wait_ns "
