@@ -8,11 +8,12 @@ from typing import Any
 import polars as pl
 
 from ..measures.recording.contents import has_graphs
-from ..measures.serving.costs import NOT_SHOWN, QUEUED
+from ..measures.serving.costs import NOT_SHOWN, QUEUED, families
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..names import text
 from ..names.iterations import SERVERS
+from ..names.kernel_labels import kernel_label
 from .copies import COPY_LESS_OF_CACHE
 from .extra_work import only_in_stalls, stalls_without_graphs
 from .facts import Facts
@@ -177,6 +178,8 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
         return "", "Look at the longest gaps, and at what else used the device."
     if part == f"{IDLE}launching" and has_graphs(facts.trace):
         return _IN_GRAPHS
+    if part == "other" and (label := _largest_kernel(facts)):
+        return f"most of it is `{label}`", f"Look at what calls this kernel (`{label}`), and whether a faster one does."
     computes = first["bound_by"] == "compute" if _is_bound_known(first) else first["phase"] == "prefill"
     if part in ("gemm", "moe", "attention") and computes:
         return _COMPUTES
@@ -195,6 +198,16 @@ def _change_of_stalls(facts: Facts) -> tuple[str, str, Culprit]:
         return "see what the host does there", _IN_FEW, Culprit()
     name, _, culprit = who
     return f"`{name}` runs in these alone", _IN_FEW, culprit
+
+
+def _largest_kernel(facts: Facts) -> str:
+    """The kernel that most of the time of kernels without a family is, as its label; empty if none is."""
+    rows = facts.kernel_rows
+    is_other = pl.Series(families(facts.trace)[rows] == "other", dtype=pl.Boolean)
+    sums = facts.kernels.filter(is_other).group_by("name").agg(pl.col("dur_ns").sum()).sort("dur_ns", "name")
+    if sums.is_empty() or sums["dur_ns"][-1] < _MOST * int(sums["dur_ns"].sum()):
+        return ""
+    return kernel_label(str(sums["name"][-1]))
 
 
 def phase_words(row: dict[str, Any]) -> str:

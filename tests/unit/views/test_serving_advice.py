@@ -202,3 +202,15 @@ def test_iterations_without_the_graph_that_the_others_have_are_named():
     assert row["title"].endswith("; run these in graphs, too.")
     assert "cudagraph_capture_sizes" in row["action"]
     assert "longer_host_steps" not in rows
+
+
+def test_the_kernel_that_most_of_the_others_are_is_named():
+    def sorting(builder, number, at):
+        replay(builder, number, at)
+        builder.launch((at + 15) * US, 2 * US, 100 + number)
+        builder.kernel("radix_sort_pairs", (at + 213) * US, 800 * US, 100 + number)
+        return 800
+
+    row = advice(cycles(10, sorting))["serving_phase"]
+    assert row["title"].startswith("Other kernels limit tokens per second: 78")
+    assert row["title"].endswith("; most of it is `radix_sort_pairs`.")
