@@ -48,8 +48,8 @@ def test_without_it_a_full_device_and_memory_that_others_took_cant_be_told_apart
 @pytest.mark.parametrize("name", ["leak 80", "full 80", "fragmented 80", "private pool 141"])
 def test_the_sentence_has_its_numbers_and_its_line(name):
     _, row, _ = answers()[name]
-    assert "GiB" in row["sentence"] + row["evidence"]
-    assert "job/train.py:44 log_outputs" in row["sentence"] or "job/train.py:77 request" in row["sentence"]
+    assert "GiB" in row["finding"] + row["evidence"]
+    assert "job/train.py:44 log_outputs" in row["finding"] or "job/train.py:77 request" in row["finding"]
 
 
 @pytest.mark.parametrize("name", ["full 80", "outside 80"])

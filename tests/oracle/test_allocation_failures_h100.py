@@ -28,7 +28,7 @@ def test_the_cause_of_a_failure_is_named(name):
     for capacity, cause in zip((None, H100_BYTES), CAUSES[name], strict=True):
         row = snapshot_failure(trace, device_memory_bytes=capacity).row(0, named=True)
         assert row["cause"] == cause
-        assert "how_made.py" in row["sentence"] or cause == "leak"
+        assert "how_made.py" in row["finding"] or cause == "leak"
 
 
 def test_a_training_without_a_failure_has_none():

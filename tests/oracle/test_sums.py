@@ -117,7 +117,7 @@ def the_parts_of_the_average_step_are_those_of_the_steps(trace, tables):
 
 @rule
 def shapes_split_operators(trace, tables):
-    if "operators" not in tables:
+    if "operators_by_shape" not in tables:  # no shapes were recorded
         return
     columns = ["calls", "device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns", "host_self_bytes"]
     sums = [
