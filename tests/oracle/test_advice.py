@@ -61,9 +61,9 @@ JUDGED = {
     "single/tracelens_mi300_torch_compile_triton.json.gz": ["attention_below_roof"],
     # A GPU's rank of which only the host was recorded: nothing is said of its device.
     "single/hta_no_distributedInfo.json.gz": ["device_not_recorded"],
-    # Device rows without any launch: whether anything else was queued can't be told.
+    # Device rows without any launch: nothing says whether anything else was queued.
     "single/hta_trace_compare_base.json.gz": ["unexplained_idle"],
-    # It names a GPU, and has seven calls of the runtime: whether the GPU worked can't be told.
+    # It names a GPU, and has seven calls of the runtime: nothing says whether the GPU worked.
     "single/particle_runtime_only.json": ["device_not_recorded"],
 }
 

@@ -86,7 +86,7 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   return result.map((width) => width + each);
 }
 
-/** The columns with all sentences in one, below each other, if there is no room for them beside each other. */
+/** The columns with all sentences in one, below each other, if there is no room for them in a row. */
 function withSentencesStacked(columns: DrawnColumn[], available: number): DrawnColumn[] {
   const [first, ...below] = columns.filter(isProse);
   if (!first || !below.length) return columns;

@@ -53,8 +53,8 @@ _MUCH_SHARED = 0.1
 _MOVED = 0.05
 """Of the step: some casts and layout changes are needed everywhere."""
 _MOST = 1 / 2
-_NEARLY_ALL, _HARDLY = 0.99, 0.1  # of the kernel time
 """Of the time: an operator that takes more is named."""
+_NEARLY_ALL, _HARDLY = 0.99, 0.1  # of the kernel time
 _LOOP = 50  # calls per step
 _ADDS_ATOMICALLY = regex(r"index_add|scatter_(?:add|reduce)|index_put|embedding_dense_backward|bincount|histc")
 """Operators whose threads may add to the same element."""

@@ -25,7 +25,7 @@ _LEAST = 0.03  # of the peak: smaller holders aren't named
 _ORIGINS = {
     UNOWNED["operator"]: "was allocated by no recorded operator",
     EARLIER: "was allocated before the recording",
-    UNMATCHED: "has no address in the trace, so who holds it can't be told",
+    UNMATCHED: "has no address in the trace, so who holds it isn't known",
     UNSEEN: "was released without a record",
 }
 
