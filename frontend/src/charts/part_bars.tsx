@@ -145,7 +145,7 @@ function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: 
                 {whatIf ? quantity(time, "duration") : `${scaled(time, units)} ${units.unit}`}
               </b>
               <span class="quiet">{percent(time / whole)} %</span>
-              {whatIf && cause !== "unexplained" && <PartSlider view={whatIf} cause={cause} />}
+              {whatIf && !/unexpl|sync/.test(cause) && <PartSlider view={whatIf} cause={cause} />}
             </li>
           );
         })}

@@ -15,6 +15,7 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
+from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
@@ -29,7 +30,6 @@ from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
-from ..names.device_work import copies_to_host
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
 from ..trace.steps import step_noun
@@ -593,12 +593,6 @@ class Facts:
         return _summed(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
 
     @cached_property
-    def waits_of_calls(self) -> NDArray[np.bool_]:
-        """Of each runtime call, whether it waits for a device: it synchronizes, or returns after its own copy."""
-        synchronizing = map_categories(self.trace.launches["name"], synchronizes)
-        return np.asarray(synchronizing | _waits_for_own_copy(self.trace))
-
-    @cached_property
     def late(self) -> Late:
         """The idle time of all devices that the host was late for."""
         return Late(self)
@@ -640,7 +634,7 @@ class Late:
         ranges = self.spans = _host_ranges(trace)
         self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
         *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
-        waited, blocker = _blocked_for(trace, facts.waits_of_calls, start)
+        waited, blocker = _blocked_for(trace, waits_for_devices(trace), start)
         self.reads = np.unique(blocker[blocker != NONE])
         own = length_within(_long_stretches(facts, self.rest), start, end)
         synchronizing = np.minimum(np.maximum(rest + optimizer - own, 0), waited)
@@ -800,18 +794,6 @@ def _blocked_for(trace: Trace, waits: NDArray[np.bool_], at: Ints) -> tuple[Ints
     around = gather(trace.host_events["dur_ns"].to_numpy(), op, missing=0)
     waited = np.maximum(at - start[place], around[place])
     return np.where(is_open, waited, 0), np.where(is_open, rows[place], NONE)
-
-
-def _waits_for_own_copy(trace: Trace) -> NDArray[np.bool_]:
-    """Of each call whether it returned after its own copy to the host was over, as it does for pageable memory."""
-    calls, device = trace.launches, trace.device_events
-    launch, end_ns = device["launch"].to_numpy(), (device["start_ns"] + device["dur_ns"]).to_numpy()
-    call_end_ns = (calls["start_ns"] + calls["dur_ns"]).to_numpy()
-    is_copy = (device["kind"] == "memcpy").to_numpy() & map_categories(device["name"], copies_to_host)
-    own = launch[is_copy & (launch != NONE) & (end_ns <= gather(call_end_ns, launch))]
-    waits = np.zeros(calls.height, bool)
-    waits[own] = True
-    return waits
 
 
 def launched_within(trace: Trace, spans: Intervals) -> NDArray[np.bool_]:

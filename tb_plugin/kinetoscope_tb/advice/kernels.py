@@ -19,6 +19,7 @@ from ..arrays.intervals import Ints, length_within
 from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.memory_work import NO_MODEL
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
+from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.recording.contents import has_modules
 from ..measures.time.breakdown import intervals_of
 from ..names import text
@@ -487,7 +488,7 @@ def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:
     fraction, facts = 1.0 - _beyond_roof(kernels), kernels.facts
     calls = facts.trace.launches["start_ns"].to_numpy()
     launch = facts.trace.device_events["launch"].to_numpy()[facts.kernel_rows]
-    waits = np.searchsorted(np.sort(calls[facts.waits_of_calls]), gather(calls, launch))
+    waits = np.searchsorted(np.sort(calls[waits_for_devices(facts.trace)]), gather(calls, launch))
     rows = facts.kernels.select(
         *("device", "stream", "start_ns", "dur_ns"),
         least=pl.col("dur_ns") * pl.Series(fraction),

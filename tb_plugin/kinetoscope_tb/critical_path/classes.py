@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import NONE, gather
 from ..arrays.native import Function
 from ..arrays.nesting import nearest
+from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.time.breakdown import loading_ranges
 from ..measures.time.idle import QUEUED_NS
-from ..names.calls import synchronizes
 from ..trace import Trace
 from .edges import IN_CALLS, Kind
 from .graph import Graph
@@ -37,6 +37,8 @@ COMPUTATION, COMMUNICATION, COPY, LAUNCH, BETWEEN_ROWS, UNEXPLAINED = range(6)
 LOADING, HOST_COMMUNICATION, OPERATOR, CALL, SYNCHRONIZATION, BETWEEN = range(6, 12)
 ON_DEVICE = range(6)
 """The classes of device time; all others are host time."""
+WAIT_CLASSES = (UNEXPLAINED, SYNCHRONIZATION)
+"""The classes without work: a wait is shorter if what it waits for is, or if nothing waits for that."""
 
 
 def range_classes(trace: Trace) -> Codes:
@@ -52,9 +54,8 @@ def range_classes(trace: Trace) -> Codes:
     is_op = (host["kind"] == "operator").to_numpy()
     in_op = nearest(is_op, parent) >= 0
     ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
-    waits = map_categories(calls["name"], synchronizes).astype(bool)
     is_loading = gather(loads, calls["host"].to_numpy(), missing=False)
-    of_calls = np.select([is_loading, waits], [LOADING, SYNCHRONIZATION], default=CALL)
+    of_calls = np.select([is_loading, waits_for_devices(trace)], [LOADING, SYNCHRONIZATION], default=CALL)
     return np.concatenate([ranges, of_calls]).astype(np.int8)
 
 

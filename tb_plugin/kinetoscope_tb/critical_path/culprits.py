@@ -18,19 +18,20 @@ from ..arrays.intervals import union
 from ..measures.time.host_stack import FRAMES, KINDS, HostStack
 from ..trace import Trace
 from ..trace.results import once_per_trace
-from .classes import BETWEEN, CLASSES, LOADING
+from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
 from .explanation import path_explanation
 from .names import NAMELESS, Names, Places
 
 Codes = NDArray[np.int8]
 Rows = NDArray[np.int32]
 
-UNEXPLAINED = "unexplained"
 CAUSES = (
-    *("kernel", "communication", "copy", "launch", "between_kernels", UNEXPLAINED),
+    *("kernel", "communication", "copy", "launch", "between_kernels", "unexplained"),
     *("data", "communication", "host_operator", "launch", "host_sync", "host_unrecorded"),
 )
 """The cause that each class of the path is; of code outside of operators and calls where nothing is recorded."""
+WAITING = tuple(CAUSES[number] for number in WAIT_CLASSES)
+"""The causes without work."""
 CAUSES_OF_CODE = ("host_python", "host_python", "host_operator", "host_annotation", "launch")
 """The cause of code that is outside of operators and calls by torch's account, for each kind of row of the stack."""
 PARTS = tuple(dict.fromkeys((*CAUSES, *CAUSES_OF_CODE)))

@@ -1,8 +1,8 @@
 """Recorded dependencies between the nodes of a graph's replay: which waited for the end of which.
 
 torch 2.15's Cuspy draws them as arrows of category ac2g with ids from 2^40 on (`enable_graph_dependencies`), from the
-end of the earlier node to the beginning of the later one. Both ends are found by device, lane and time. The other arrows
-of that category lead from a call to its work.
+end of the earlier node to the beginning of the later one. Both ends are found by device, lane and time. The other
+arrows of that category lead from a call to its work.
 """
 
 from __future__ import annotations

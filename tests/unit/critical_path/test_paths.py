@@ -314,13 +314,26 @@ def test_parts_of_steps_and_what_they_would_save():
     )
 
 
-def test_nothing_is_saved_of_what_is_not_explained():
-    builder = built(("launch", 10, 5, 1), ("kernel", "a", 50, 50, 1), step=100)
+def test_a_copy_to_pageable_memory_is_a_wait_of_the_host():
+    copy, to_host = {"name": "cudaMemcpyAsync"}, {"name": "Memcpy DtoH (Device -> Pageable)"}
+    rows = ("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 2, copy)
+    assert path(built(*rows, ("memcpy", 81, 2, 2, to_host)))[-2][:2] == ("host_sync", "cudaMemcpyAsync")
+
+
+@pytest.mark.parametrize(
+    ("wait", "rows"),
+    [
+        ("unexplained", [("kernel", "a", 50, 50, 1)]),
+        ("host_sync", [("kernel", "a", 20, 60, 1), ("launch", 20, 65, 9, {"name": "cudaStreamSynchronize"})]),
+    ],
+)
+def test_nothing_is_saved_of_a_wait(wait, rows):
+    builder = built(("launch", 10, 5, 1), *rows)
     parts, names = critical_path(builder.build()), critical_path_names(builder.build())
     for table in (parts, names):
         is_missing = dict(zip(table["part"], table["saved_ns"].is_null() & table["saved_frac"].is_null(), strict=True))
-        assert is_missing == {part: part == "unexplained" for part in parts["part"]}
-        assert is_missing["unexplained"]
+        assert is_missing == {part: part == wait for part in parts["part"]}
+        assert is_missing[wait]
 
 
 def test_code_between_operators_is_the_function_or_the_annotation_that_runs_over_all_steps():

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, map_categories, scatter_add
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union
-from ...names.calls import synchronizes
 from ...names.kernel_families import FAMILIES, kernel_family
 from ...names.server_work import WORK, server_work
 from ...trace.model import Trace
+from ..calls.waiting_calls import waits_for_devices
 from ..time.breakdown import intervals_of
 from ..time.host_activity import launching_threads
 from ..time.idle import Windows
@@ -117,7 +117,7 @@ def _host_work(trace: Trace, made: Iterations) -> dict[str, Intervals]:
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
     on_host, on_calls, on_python = (chosen[frame["thread"].to_numpy()] for frame in (host, launches, python))
     by_range, by_frame = (map_categories(frame["name"], server_work, missing="") for frame in (host, python))
-    waits = map_categories(launches["name"], synchronizes).astype(bool)
+    waits = waits_for_devices(trace)
     is_op = (host["kind"] == "operator").to_numpy()
     known = {
         work: merge(

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...critical_path.classes import CLASSES
+from ...critical_path.classes import CLASSES, WAIT_CLASSES
 from ...distributed.contents import has_several_workers
 from ...distributed.path.paths import PARTS, TRANSFER, UNSPLIT, Paths
 from ...distributed.run import Ranks
@@ -61,8 +61,8 @@ class PathAcrossRanks(Table):
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time: own work of the "
-        "rank, or the collective's transfer, including the effect on other ranks' waits. Missing if nothing can be "
-        f"made faster, and beyond the {MOST_ESTIMATED} rows with the most time on the path.",
+        "rank, or the collective's transfer, including the effect on other ranks' waits. Missing for waits, if nothing "
+        f"can be made faster, and beyond the {MOST_ESTIMATED} rows with the most time on the path.",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 
@@ -148,7 +148,7 @@ def _saved(
         calls = paths.merged_graph.is_split
     elif part == UNSPLIT:
         calls = ~paths.merged_graph.is_split
-    elif part is not None and part >= len(CLASSES):
+    elif part is not None and (part >= len(CLASSES) or part in WAIT_CLASSES):
         return None
     else:
         return int(paths.saved_in_segments(part, member, percent)[steps].sum())

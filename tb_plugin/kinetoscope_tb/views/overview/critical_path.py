@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import fraction
-from ...critical_path.culprits import PARTS, UNEXPLAINED, number_of_part, pieces_by_name, saved_by_part
+from ...critical_path.culprits import PARTS, WAITING, number_of_part, pieces_by_name, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
@@ -47,7 +47,8 @@ class CriticalPath(Table):
         "simulated one after the other, including paths that become critical instead, so work that is partly hidden in "
         "one step counts by what it delays in later ones. On average, no step gets shorter than the host takes to "
         "launch it: half of its recorded time, or what it takes without the profiler, where the recorder timed such "
-        "steps: then all of this is about these. Missing for `unexplained`: nobody can shorten what isn't explained.",
+        "steps: then all of this is about these. Missing for `unexplained` and `host_sync`: a wait is shorter if "
+        "what it waits for is, or if the host doesn't wait; advice says what that saves.",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
 
@@ -104,7 +105,7 @@ def _parts(
     return (
         rows.filter((pl.col("path_ns") > 0) | (pl.col("saved") > 0))
         .sort("path_ns", "saved", descending=True, maintain_order=True)
-        .with_columns(saved=pl.when(pl.col("part") != UNEXPLAINED).then("saved"))
+        .with_columns(saved=pl.when(~pl.col("part").is_in(WAITING)).then("saved"))
         .with_columns(
             step=pl.lit(name),
             mean_ns=(pl.col("path_ns") / steps).round().cast(pl.Int64),

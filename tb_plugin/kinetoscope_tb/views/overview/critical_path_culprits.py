@@ -43,8 +43,8 @@ class CriticalPathCulprits(Table):
         "On a device: `kernel`, `communication`, `copy` (and fills), `launch` (from the call's end to the event's "
         "start), `between_kernels` (the next one was ready, and began at once), `unexplained` (an event began over "
         "20 µs after all known waits). On the host: `data` loading, `communication`, `launch` (runtime calls), "
-        "`host_sync` (calls that wait for the device), `host_operator`, `host_python`, `host_annotation`, and "
-        "`host_unrecorded`.",
+        "`host_sync` (calls that wait for the device, copies of pageable memory to the host among them), "
+        "`host_operator`, `host_python`, `host_annotation`, and `host_unrecorded`.",
     )
     name = Column(
         TEXT,

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, fraction, scatter_add
-from ...critical_path.culprits import UNEXPLAINED, pieces_by_name, pieces_of_nodes, saved_by_group
+from ...critical_path.culprits import WAITING, pieces_by_name, pieces_of_nodes, saved_by_group
 from ...critical_path.explanation import path_explanation
 from ...critical_path.names import Names, Places
 from ...critical_path.row_events import ALL, path_events
@@ -48,7 +48,7 @@ class CriticalPathNames(Table):
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time; estimated for "
-        f"the {MOST_ESTIMATED} rows with the most time on the path, missing for the others, and for `unexplained`.",
+        f"the {MOST_ESTIMATED} rows with the most time on the path, missing for the others, and for waits.",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
 
@@ -80,7 +80,7 @@ def critical_path_names(
     saved = saved_by_group(trace, group, estimated, int(percent))[:, counted].sum(axis=1)
     rows = rows.with_columns(
         whole_ns=pl.Series(whole), saved=pl.Series(saved).extend_constant(None, rows.height - estimated)
-    ).with_columns(saved=pl.when(pl.col("part") != UNEXPLAINED).then("saved"))
+    ).with_columns(saved=pl.when(~pl.col("part").is_in(WAITING)).then("saved"))
     return _per_step(rows, (int(what_if.recorded[counted].sum()), int(what_if.lengths[counted].sum())), len(counted))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ...critical_path.classes import ON_DEVICE
-from ...critical_path.culprits import PARTS, UNEXPLAINED, WHO, path_culprits, saved_by_part
+from ...critical_path.culprits import PARTS, WAITING, WHO, path_culprits, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS
 from ...measures.calls.kernel_names import labels_of_kernels
@@ -26,7 +26,7 @@ _LEAST = 0.03  # of the path: smaller parts aren't named
 _MOST_NAMED = 3  # parts besides the largest
 _LARGE = 0.25  # of the path: a culprit that takes as much is named first
 _HALF, _MUCH_MORE = 50, 1.5  # percent; times what the largest part would save
-_NO_WORK = (UNEXPLAINED, "between_kernels")
+_NO_WORK = (*WAITING, "between_kernels")
 """Causes that nobody can make faster."""
 _LONGEST_NAME = 60
 _BEFORE = ("launch", "between_kernels", "unexplained")
@@ -125,12 +125,13 @@ def _saves_most(trace: Trace, largest: str, words: dict[str, str]) -> str:
     steps, what_if = counted_steps(trace), path_explanation(trace).what_if
     savings = saved_by_part(trace, _HALF)[:, steps].sum(axis=1) / max(1, int(what_if.lengths[steps].sum()))
     most = int(np.where([cause in _NO_WORK for cause in PARTS], 0.0, savings).argmax())
-    if savings[most] < _LEAST or savings[most] < _MUCH_MORE * savings[PARTS.index(largest)]:
+    of_largest = 0.0 if largest in WAITING else savings[PARTS.index(largest)]
+    if savings[most] < _LEAST or savings[most] < _MUCH_MORE * of_largest:
         return ""
-    shares = text.percent(savings[most]), text.percent(savings[PARTS.index(largest)])
+    than = "" if largest in WAITING else f"; {words[largest]} {text.percent(of_largest)}"
     return (
-        f"Yet {words[PARTS[most]]} would save most: {shares[0]} of a step with half of that time, on the path or not; "
-        f"{words[largest]} {shares[1]}."
+        f"Yet {words[PARTS[most]]} would save most: {text.percent(savings[most])} of a step with half of that time, on "
+        f"the path or not{than}."
     )
 
 
