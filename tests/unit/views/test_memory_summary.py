@@ -44,8 +44,8 @@ def test_records_without_addresses_hold_what_nobody_can_be_named_for():
     builder = TraceBuilder().op("aten::empty", 0, 50).memory(3 * MIB, 10, **GPU, Addr=0).memory(-MIB, 60, **GPU, Addr=0)
     (row,) = memory_summary(builder.build()).rows(named=True)
     assert row["title"] == (
-        "Memory of cuda:0 peaks 3 MiB above its start; all of it has no address in the trace, so who holds it can't be "
-        "told."
+        "Memory of cuda:0 peaks 3 MiB above its start; all of it has no address in the trace, so who holds it isn't "
+        "known."
     )
     assert row["evidence"].startswith("*By operator* lists who allocated how much in all.")
     assert row["view"] == "memory_by_operator"
