@@ -58,9 +58,9 @@ def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
         NotFound: No recording has these names.
         TraceError: The file or a chosen capture can't be used.
     """
-    from .api import opened
+    from .api import open_profile
 
-    return opened(str(path), run, worker, span, communication_patterns, [str(capture) for capture in captures])
+    return open_profile(str(path), run, worker, span, communication_patterns, [str(capture) for capture in captures])
 
 
 def traces(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -69,9 +69,9 @@ def traces(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises:
         LogdirError: There is no such path, or no trace in it.
     """
-    from .api import listed
+    from .api import list_recordings
 
-    return listed(str(path))
+    return list_recordings(str(path))
 
 
 def __getattr__(name: str) -> str:

@@ -17,7 +17,7 @@ from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path, parse_logdirs
 from .discovery.listing import recording_of_worker, recording_title
 from .engine.answers import Missing, cached_frame, compute, merge_run_notes
-from .engine.cache import configured
+from .engine.cache import configured_cache
 from .engine.captures import with_captures, with_chosen_captures
 from .engine.comparisons import compute_comparison
 from .engine.doubts import doubt
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .notebook.widget import PageWidget
     from .trace import Diagnostic
     from .trace.meta import Meta
-    from .view import Recorded, View
+    from .view import Subject, View
 
 
 class Profile:
@@ -124,21 +124,21 @@ class Profile:
             raise NotFound("view", name, EVERY_VIEW)
         view = EVERY_VIEW[name]
         arguments = view.arguments({key: str(value) for key, value in parameters.items()})
-        subject = self._recorded(view)
+        subject = self._subject(view)
         frame = _frame(name, merge_run_notes(view, compute(view, subject, arguments), self._file))
         display = Display(view.title, view.table.columns, view.table.weight, hint=view.hint)
         if isinstance(subject, Trace):
             display = replace(display, note=doubt(subject, view), labels=labels_of_kernels(subject))
         return ViewFrame(frame, display)
 
-    def _recorded(self, view: View) -> Recorded:
+    def _subject(self, view: View) -> Subject:
         """What a view is about: the recording, or all recordings of its span or run."""
         return self._trace if view.scope == "recording" else self._ranks(view.scope)
 
     def _ranks(self, scope: str) -> Ranks:
         files = files_of(self._listing, self._file, scope)
         notes: list[str] = []
-        outcomes = load_summaries(files, configured(), local_executors(len(files)), on_problem=notes.append)
+        outcomes = load_summaries(files, configured_cache(), local_executors(len(files)), on_problem=notes.append)
         return ranks_of(self._listing, self._file, files, outcomes, notes)
 
     @property
@@ -154,7 +154,7 @@ class Profile:
         if file is None:
             return None
         try:
-            trace = with_captures(_read(file, FileProcesses(configured())), file, configured())
+            trace = with_captures(_read(file, FileProcesses(configured_cache())), file, configured_cache())
         except TraceError:
             return None  # its own view says why
         return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.path)
@@ -259,9 +259,11 @@ class Profile:
         """
         if view not in EVERY_VIEW:
             raise NotFound("view", view, EVERY_VIEW)
-        compared = EVERY_VIEW[view]
-        arguments = compared.arguments({key: str(value) for key, value in parameters.items()})
-        result = compute_comparison(compared, base._recorded(compared), self._recorded(compared), arguments, columns)
+        compared_view = EVERY_VIEW[view]
+        arguments = compared_view.arguments({key: str(value) for key, value in parameters.items()})
+        result = compute_comparison(
+            compared_view, base._subject(compared_view), self._subject(compared_view), arguments, columns
+        )
         return _frame(view, result if isinstance(result, Missing) else result.frame)
 
     def __getattr__(self, name: str) -> pl.DataFrame:
@@ -273,8 +275,8 @@ class Profile:
         return sorted({*super().__dir__(), *EVERY_VIEW})
 
     def __repr__(self) -> str:
-        place = f"run={self.run!r}, worker={self.worker!r}, span={self.span!r}"
-        return f"Profile({place}, events={self._trace.meta.events})"
+        names = f"run={self.run!r}, worker={self.worker!r}, span={self.span!r}"
+        return f"Profile({names}, events={self._trace.meta.events})"
 
 
 def _frame(view: str, result: pl.DataFrame | Missing) -> pl.DataFrame:
@@ -283,7 +285,7 @@ def _frame(view: str, result: pl.DataFrame | Missing) -> pl.DataFrame:
     return result
 
 
-def opened(
+def open_profile(
     path: str,
     run: str | None,
     worker: str | None,
@@ -302,34 +304,34 @@ def opened(
     patterns, bad = parse_patterns(communication_patterns)
     if bad:
         raise BadParameter(f"communication_patterns[{bad[0].line - 1}]: {bad[0].reason}")
-    listing, known = list_path(path, patterns), FileProcesses(configured())
-    files = known.expand(listing).files
-    read = None if len(files) > 1 or files[0].process is not None else _read(files[0], known)
-    file = with_chosen_captures(known.expand(listing).newest(run=run, worker=worker, span=span)[0], captures)
+    listing, processes = list_path(path, patterns), FileProcesses(configured_cache())
+    files = processes.expand(listing).files
+    read = None if len(files) > 1 or files[0].process is not None else _read(files[0], processes)
+    file = with_chosen_captures(processes.expand(listing).newest(run=run, worker=worker, span=span)[0], captures)
     if read is None or read.meta.process is None:
-        trace = read or _read(file, known)
+        trace = read or _read(file, processes)
     else:
-        trace = read if read.meta.process.id == file.process else _read(file, known)
-    return Profile(file, with_captures(trace, file, configured()), known.expand(listing), path, patterns)
+        trace = read if read.meta.process.id == file.process else _read(file, processes)
+    return Profile(file, with_captures(trace, file, configured_cache()), processes.expand(listing), path, patterns)
 
 
-def _read(file: TraceFile, known: FileProcesses) -> Trace:
+def _read(file: TraceFile, processes: FileProcesses) -> Trace:
     """The trace in a file, or of its first process; what it holds is remembered."""
-    cache = configured()
+    cache = configured_cache()
     trace, is_new = open_or_read(file, cache)
-    known.note(file, trace.meta.processes)
+    processes.note(file, trace.meta.processes)
     if is_new and cache is not None:
         own = file if trace.meta.process is None else replace(file, process=trace.meta.process.id)
         write_to_cache(trace, own, cache)
     return trace
 
 
-def listed(path: str) -> pl.DataFrame:
+def list_recordings(path: str) -> pl.DataFrame:
     """Return run, worker, span, path and size of each trace under a path.
 
     Raises:
         LogdirError: There is no such path, or no trace in it.
     """
-    files = FileProcesses(configured()).expand(list_path(path)).files
+    files = FileProcesses(configured_cache()).expand(list_path(path)).files
     rows = [(file.run, file.worker, file.span, file.path, file.bytes) for file in files]
     return pl.DataFrame(rows, schema=["run", "worker", "span", "path", "bytes"], orient="row")

@@ -13,17 +13,17 @@ ARE_LEFT_OUT = sys.flags.optimize > 1
 """Whether Python has removed all docstrings, as with -OO."""
 
 
-def docstring(documented: type | Callable[..., Any]) -> str:
+def docstring(target: type | Callable[..., Any]) -> str:
     """The docstring of a class or function, from its source if Python removed it; empty if there is none."""
-    text = documented.__doc__
+    text = target.__doc__
     if text is None and ARE_LEFT_OUT:
-        text = _in_source(documented)
+        text = _in_source(target)
     return inspect.cleandoc(text or "")
 
 
-def _in_source(documented: type | Callable[..., Any]) -> str | None:
+def _in_source(target: type | Callable[..., Any]) -> str | None:
     try:
-        (node,) = ast.parse(textwrap.dedent(inspect.getsource(documented))).body
+        (node,) = ast.parse(textwrap.dedent(inspect.getsource(target))).body
     except (OSError, TypeError, SyntaxError, ValueError):  # no source, as in an archive of compiled files
         return None
     is_documented = isinstance(node, (ast.ClassDef, ast.FunctionDef))

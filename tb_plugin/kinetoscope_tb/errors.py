@@ -59,7 +59,7 @@ class TraceError(KinetoscopeError):
     def __reduce__(self) -> tuple[type[TraceError], tuple[str, str]]:
         return type(self), (self.path, self.problem)  # it comes from other processes too
 
-    def renamed(self, path: str) -> TraceError:
+    def with_path(self, path: str) -> TraceError:
         """The same error with another path, such as one that may be shown elsewhere."""
         return type(self)(path, self.problem)
 
@@ -86,11 +86,11 @@ class NotFound(RequestError):
 
     status = 404
 
-    def __init__(self, what: str, name: str, existing: Iterable[str]) -> None:
-        names = sorted(existing)
+    def __init__(self, what: str, name: str, candidates: Iterable[str]) -> None:
+        names = sorted(candidates)
         near = get_close_matches(name[:MOST_NAME], names, 1)
-        listed = f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "there is none"
-        there = f"did you mean {near[0]!r}?" if near and len(names) > 8 else f"{listed}."
+        choices = f"there is {', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "there is none"
+        there = f"did you mean {near[0]!r}?" if near and len(names) > 8 else f"{choices}."
         super().__init__(f"There is no {what} {name[:MOST_NAME]!r}; {there}")
 
 
@@ -98,7 +98,7 @@ class BadParameter(RequestError):
     """A parameter that a view doesn't have, or a value that it doesn't accept."""
 
 
-class Changed(RequestError):
+class FileChanged(RequestError):
     """A question about an earlier state of a file."""
 
     status = 409

@@ -184,7 +184,7 @@ class Bands:
 
 
 @dataclass(frozen=True)
-class Stacked:
+class StackedBars:
     """A bar for each row whose parts add up to a whole, under a sentence about them.
 
     Args:
@@ -245,7 +245,18 @@ class RangeBars:
 
 
 Picture = (
-    Tree | Lines | Heatmap | Histogram | Bars | Roofline | Treemap | Bands | Stacked | PartBars | RangeBars | Sentence
+    Tree
+    | Lines
+    | Heatmap
+    | Histogram
+    | Bars
+    | Roofline
+    | Treemap
+    | Bands
+    | StackedBars
+    | PartBars
+    | RangeBars
+    | Sentence
 )
 
 

@@ -23,7 +23,7 @@ from .pictures import (
     RangeBars,
     Roofline,
     Sentence,
-    Stacked,
+    StackedBars,
     Tree,
     Treemap,
 )
@@ -137,9 +137,9 @@ class Table:
 def _check_picture(table: type[Table]) -> None:
     name, picture, kinds = table.__name__, table.picture, {c.name: c.kind for c in table.columns}
     amounts, others = _drawn_columns(picture)
-    named = {*table.key, *([table.weight] if table.weight else ()), *amounts, *others}
-    if unknown := named - set(kinds):
-        raise TypeError(f"{name} has no column {', '.join(sorted(unknown))}")
+    columns = {*table.key, *([table.weight] if table.weight else ()), *amounts, *others}
+    if absent := columns - set(kinds):
+        raise TypeError(f"{name} has no column {', '.join(sorted(absent))}")
     if wordy := [n for n in amounts if kinds[n] not in NUMERIC]:
         raise TypeError(f"{name}.{wordy[0]} isn't a number, so it can't be drawn")
     match picture:
@@ -182,7 +182,7 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (length, *filter(None, (count,))), (bar, part, *filter(None, (name, source)))
         case RangeBars(name, host, busy, idle):
             return (host, busy, idle), (name,)
-        case Stacked(whole, parts, only):
+        case StackedBars(whole, parts, only):
             return (whole, *parts), only[:1] if only else ()
     return (), ()
 

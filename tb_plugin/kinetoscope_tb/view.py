@@ -17,7 +17,7 @@ from .errors import BadParameter
 from .measures.time.step_subset import restricted
 from .names.regex import regex
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
-from .trace.model import Trace, Undermined
+from .trace.model import NumberKind, Trace
 from .trace.row_filters import Events, Key
 
 Within = Literal["rows", "windows", "recording", "steps", "moments"]
@@ -29,10 +29,10 @@ _BASE = ("base_run", "base_worker", "base_span", "base_capture")
 _OF_STEPS = ("phase", "step")
 _RESERVED = {*_BASE, "view", "run", "worker", "span", "path", "form", "format", "columns", "communication", "capture"}
 _INTEGER = regex(r"-?[0-9]{1,18}")
-_NOTHING: frozenset[Undermined] = frozenset()
-_HOST_AND_DEVICE: frozenset[Undermined] = frozenset({"host_times", "kernel_times", "launches", "totals"})
-_TIME_AXIS: frozenset[Undermined] = _HOST_AND_DEVICE | {"idle", "clock", "steps"}
-_RESTS_ON: dict[EntryTitle, frozenset[Undermined]] = {
+_NOTHING: frozenset[NumberKind] = frozenset()
+_HOST_AND_DEVICE: frozenset[NumberKind] = frozenset({"host_times", "kernel_times", "launches", "totals"})
+_TIME_AXIS: frozenset[NumberKind] = _HOST_AND_DEVICE | {"idle", "clock", "steps"}
+_RESTS_ON: dict[EntryTitle, frozenset[NumberKind]] = {
     **dict.fromkeys(("Overview", "Idle", "Critical path"), _TIME_AXIS),
     **dict.fromkeys(("Operators", "Modules", "Python", "Annotations"), _HOST_AND_DEVICE),
     "Kernels": frozenset({"kernel_times", "totals"}),
@@ -41,7 +41,7 @@ _RESTS_ON: dict[EntryTitle, frozenset[Undermined]] = {
 """The numbers that views of an entry rest on."""
 
 
-Recorded = Any
+Subject = Any
 """The input of a view: a Trace, or the Ranks of a run."""
 
 
@@ -57,7 +57,7 @@ class Parameter:
     kind: Literal["choice", "number", "text"]
     choices: tuple[str, ...] = ()
 
-    def parsed(self, value: str) -> str | int:
+    def parse(self, value: str) -> str | int:
         """Return the argument that `value` stands for.
 
         Raises:
@@ -125,7 +125,7 @@ class Detail:
     also: tuple[str, ...] = ()
 
 
-Place = Tab | Head | Lead | Part | Detail
+Placement = Tab | Head | Lead | Part | Detail
 
 
 RowOf = Callable[[Any, str, int], Key | None]
@@ -183,8 +183,8 @@ class RowTime:
 
     def kinds(self) -> list[tuple[str, Kind]]:
         """The columns, each with its required kind."""
-        named = ((self.begin, INSTANT), (self.length, DURATION), (self.end, INSTANT), (self.worker, TEXT))
-        return [(name, kind) for name, kind in named if name is not None]
+        columns = ((self.begin, INSTANT), (self.length, DURATION), (self.end, INSTANT), (self.worker, TEXT))
+        return [(name, kind) for name, kind in columns if name is not None]
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class View:
     entry: EntryTitle
     needs: Callable[[Any], bool] | None = None
     hint: str = ""
-    place: Place = Tab()
+    place: Placement = Tab()
     within: Within = "rows"
     scope: Scope = "recording"
     reads_captures: bool = False
@@ -277,7 +277,7 @@ class View:
         return self.run.__name__
 
     @property
-    def rests_on(self) -> frozenset[Undermined]:
+    def rests_on(self) -> frozenset[NumberKind]:
         """The numbers of a recording that a fault can make wrong, and the view with them."""
         return _NOTHING if self.states_doubts or self.scope != "recording" else _RESTS_ON.get(self.entry, _NOTHING)
 
@@ -307,13 +307,13 @@ class View:
             if name not in parameters:
                 takes = f"it takes {', '.join(parameters)}" if parameters else "it takes none"
                 raise BadParameter(f"The view {self.id!r} has no parameter {name!r}; {takes}.")
-        return {name: parameters[name].parsed(value) for name, value in query.items()}
+        return {name: parameters[name].parse(value) for name, value in query.items()}
 
-    def is_missing(self, recorded: Recorded) -> bool:
+    def is_missing(self, subject: Subject) -> bool:
         """Whether the trace, or the run, lacks the data that the view needs."""
-        return self.needs is not None and not self.needs(recorded)
+        return self.needs is not None and not self.needs(subject)
 
-    def part_of(self, recorded: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def part_of(self, subject: Any, arguments: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What the view is computed from, and its own arguments: without `phase` and `step`, which choose the part.
 
         Raises:
@@ -321,17 +321,17 @@ class View:
         """
         own = dict(arguments)
         if not self.takes_steps or own.keys().isdisjoint(_OF_STEPS):
-            return recorded, own
+            return subject, own
         phase, step = (own.pop(name, None) for name in _OF_STEPS)
-        return restricted(recorded, self.within, phase, step), own
+        return restricted(subject, self.within, phase, step), own
 
-    def frame(self, recorded: Any, arguments: Mapping[str, Any]) -> pl.DataFrame:
+    def frame(self, subject: Any, arguments: Mapping[str, Any]) -> pl.DataFrame:
         """The rows for a trace, or for one phase or step of it, or for a run; none if that lacks what the view needs.
 
         Raises:
             BadParameter: The trace has no such phase or step.
         """
-        part, own = self.part_of(recorded, arguments)
+        part, own = self.part_of(subject, arguments)
         if self.is_missing(part):
             return pl.DataFrame(schema=self.table.schema())
         return self.table.of(self.run(part, **own))
@@ -347,10 +347,10 @@ class View:
         left_out = {*self.table.key, pictures.parent_column(self.table.picture)}
         return [c.name for c in self.table.columns if c.name not in left_out and c.kind not in (INSTANT, ID)]
 
-    def hint_for(self, recorded: Recorded) -> str:
+    def hint_for(self, subject: Subject) -> str:
         """The message if the recording lacks the data: no option of torch.profiler is at fault in other files."""
-        if isinstance(recorded, Trace) and recorded.meta.foreign_writer is not None:
-            return f"This file was written by {recorded.meta.foreign_writer}, which doesn't record it."
+        if isinstance(subject, Trace) and subject.meta.foreign_writer is not None:
+            return f"This file was written by {subject.meta.foreign_writer}, which doesn't record it."
         return self.hint
 
     def events_of_row(self, trace: Any, values: Mapping[str, Any]) -> Events:
@@ -410,9 +410,9 @@ def column_descriptions(columns: Iterable[Column]) -> list[dict[str, Any]]:
 
 def catalogue(views: Iterable[View]) -> list[dict[str, Any]]:
     """Every view's description, in the order of the page, and what links to it say."""
-    every = list(views)
-    first = {view.entry: view for view in reversed(every) if isinstance(view.place, Tab)}
-    return [{**view.describe(), "page_title": _page_title(view, first.get(view.entry))} for view in every]
+    in_order = list(views)
+    first = {view.entry: view for view in reversed(in_order) if isinstance(view.place, Tab)}
+    return [{**view.describe(), "page_title": _page_title(view, first.get(view.entry))} for view in in_order]
 
 
 def _page_title(view: View, first: View | None) -> str:

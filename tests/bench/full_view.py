@@ -9,7 +9,7 @@ import sys
 import time
 
 from kinetoscope_tb.discovery import list_path
-from kinetoscope_tb.engine.cache import configured
+from kinetoscope_tb.engine.cache import configured_cache
 from kinetoscope_tb.engine.files import open_or_arrange, open_or_read
 from kinetoscope_tb.timeline.core.pyramid import BUCKETS, batch_bytes
 
@@ -19,7 +19,7 @@ ROUNDS, VIEWS = 5, 40
 
 def arranged(file):
     """The timeline of a file, mapped from the cache if it is there."""
-    cache = configured()
+    cache = configured_cache()
     trace, _ = open_or_read(file, cache)
     return open_or_arrange(file, trace, cache)[0]
 

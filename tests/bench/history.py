@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.engine.cache.folder import Cache
-from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, packed
+from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, pack_summary
 from kinetoscope_tb.engine.histories import recorded_runs, recordings_by_run
 from kinetoscope_tb.history.change_points import changes, deviate
 from support.build import TraceBuilder
@@ -106,11 +106,11 @@ def _recording(collectives: int) -> TraceBuilder:
 def _report_sizes(ranks: int) -> None:
     """Print what a rank's step takes in summaries, and how long the history of many of them takes."""
     for collectives in (0, 24, 100, 200, 400):
-        entry = packed(summary(_recording(collectives).build()))
+        entry = pack_summary(summary(_recording(collectives).build()))
         name = f"rank-step of {collectives} collectives"
         print(line(name, [len(entry.data) / STEPS], MOST_BYTES if collectives <= 200 else None, "B"))
     with TemporaryDirectory() as folder:
-        _report_logdir(Path(folder), packed(summary(_recording(24).build())), ranks)
+        _report_logdir(Path(folder), pack_summary(summary(_recording(24).build())), ranks)
 
 
 def _report_logdir(folder: Path, entry: PackedSummary, ranks: int) -> None:

@@ -103,8 +103,8 @@ def main() -> None:
     """Make summaries, open them, print."""
     from kinetoscope_tb.discovery import list_path
     from kinetoscope_tb.engine.answers import compute
-    from kinetoscope_tb.engine.cache import configured
-    from kinetoscope_tb.engine.cache.summary_entry import packed
+    from kinetoscope_tb.engine.cache import configured_cache
+    from kinetoscope_tb.engine.cache.summary_entry import pack_summary
     from kinetoscope_tb.engine.executors import local_executors
     from kinetoscope_tb.engine.summary_loader import files_of, load_summaries, ranks_of
     from kinetoscope_tb.views import RUN_VIEWS
@@ -112,7 +112,7 @@ def main() -> None:
     from kinetoscope_tb.web.json_text import json_text
     from support.simulated import Truth, simulated, summary_of
 
-    folder, count, cache = Path(sys.argv[1]), int(sys.argv[2]), configured()
+    folder, count, cache = Path(sys.argv[1]), int(sys.argv[2]), configured_cache()
     assert cache is not None
     made = simulated(Truth(ranks=count, steps=10, groups=_mesh(count)))
     folder.mkdir(parents=True)
@@ -120,7 +120,9 @@ def main() -> None:
         (folder / f"rank{rank}.1.pt.trace.json").write_text('{"traceEvents": []}')
     listing = list_path(str(folder))
     for file in listing.files:
-        cache.write_summary(packed(summary_of(made, int(file.worker.removeprefix("rank")))), file.path, file.stamp)
+        cache.write_summary(
+            pack_summary(summary_of(made, int(file.worker.removeprefix("rank")))), file.path, file.stamp
+        )
     figures = {}
     begun = time.perf_counter()
     files = files_of(listing, listing.files[0], "span")

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 from werkzeug.test import Client
 
-from kinetoscope_tb.api import opened
+from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import KinetoscopeError
@@ -77,7 +77,7 @@ class Server:
 def open_alone(path):
     """Open a file by its path, as memory timelines are, and look at it."""
     with suppress(KinetoscopeError):
-        recording = opened(str(path), None, None, None)
+        recording = open_profile(str(path), None, None, None)
         for view in VIEWS:
             with suppress(KinetoscopeError):
                 getattr(recording, view)

@@ -15,7 +15,7 @@ from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.validation import problem_of
 from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.engine.cache import pack
-from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, packed
+from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, pack_summary
 from kinetoscope_tb.engine.cache.values import BrokenEntry
 from kinetoscope_tb.engine.executors import local_executors
 from kinetoscope_tb.engine.summary_loader import ExecutorFactory, files_of, load_summaries, ranks_of
@@ -33,7 +33,7 @@ SENT = pl.DataFrame([(1, "send", 1000, 2), (2, "send", 10, 1)], schema=TRAFFIC, 
 MADE = [replace(summary_of(RUN, rank), traffic=SENT) for rank in range(RANKS)]
 for rank, one in enumerate(MADE):
     one.facts["clock"] = {"offset_ns": 5 * rank, "error_ns": 3}
-WHOLE = packed(MADE[0]).data
+WHOLE = pack_summary(MADE[0]).data
 
 
 def test_made_up_summaries_break_nothing(tmp_path):
@@ -55,7 +55,7 @@ def prepare(folder):
             key = pack.content_key(one.path, one.bytes)
             stamp, start = pack.as_stored(one.stamp), file.tell()
             name = one.path.rpartition("/")[2]
-            places.append(pack.Place(name, one.bytes, stamp, key, start, len(data), zlib.crc32(data)))
+            places.append(pack.Record(name, one.bytes, stamp, key, start, len(data), zlib.crc32(data)))
             file.write(data)
         pack.write_end(file, places)
     look_at(MADE[0])
@@ -70,7 +70,7 @@ def case(number, folder):
     if kind == 0:
         summary = odd_summary(numbers)
         if not problem_of(summary):
-            data = packed(summary).data
+            data = pack_summary(summary).data
             look_at(PackedSummary(data).summary)
         return
     if kind == 1:
@@ -146,7 +146,7 @@ def odd_pack(whole, path, numbers):
         path.write_bytes(damaged(whole, numbers))
         return
     tail = struct.Struct("<Q18s")
-    (length, _), places = tail.unpack(whole[-tail.size :]), list(pack.places_in(written(path, whole)).values())
+    (length, _), places = tail.unpack(whole[-tail.size :]), list(pack.records_in(written(path, whole)).values())
     begin = len(whole) - tail.size - length
     if kind == 1:
         path.write_bytes(whole[: -tail.size] + tail.pack(numbers.choice(LENGTHS) % 2**64, pack.MAGIC))

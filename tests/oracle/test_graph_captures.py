@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kinetoscope_tb.api import opened
+from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
 from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED
 from kinetoscope_tb.measures.graphs.layers import inferred_layers, layers_of
@@ -49,7 +49,7 @@ pytestmark = pytest.mark.skipif(not INFERENCE.is_dir(), reason=MISSING)
 
 @cache
 def _profile(path: str):
-    return opened(str(INFERENCE / path), None, None, None)
+    return open_profile(str(INFERENCE / path), None, None, None)
 
 
 def _trace(path: str) -> Trace:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kinetoscope_tb.api import opened
+from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.measures.memory.snapshots import device_snapshots
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
@@ -120,7 +120,7 @@ def test_every_view_of_a_snapshot_answers(path):
 
 @for_each_snapshot
 def test_the_summary_says_what_was_alive_at_the_peak(path):
-    summary = opened(str(path), None, None, None).summary()
+    summary = open_profile(str(path), None, None, None).summary()
     largest = VIEWS["snapshot_alive"].run(read(path))["place"][0]
     assert "Peak of device 0" in summary
     assert largest in summary

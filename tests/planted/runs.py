@@ -85,6 +85,6 @@ def _simulated(rank: int, share: tuple[float, float], rng: np.random.Generator, 
 
 def run_advice_rows(folder: Path) -> list[dict[str, object]]:
     """What is said of a run."""
-    from kinetoscope_tb.api import opened
+    from kinetoscope_tb.api import open_profile
 
-    return opened(str(folder), None, None, None).view("run_advice").to_dicts()
+    return open_profile(str(folder), None, None, None).view("run_advice").to_dicts()

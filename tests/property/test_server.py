@@ -12,7 +12,7 @@ from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.measures.serving.iterations import iterations
 from kinetoscope_tb.names.kernel_families import FAMILIES
 from kinetoscope_tb.timeline.core.build import timeline
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
 from support.server import DIALECTS, PHASES, Server
 from support.strategies import builders
@@ -157,7 +157,7 @@ def assert_a_row_of_a_phase_finds_the_calls_that_it_counts(trace, name, phase):
     shown = timeline(trace)
     for row in compute(VIEWS[name], trace, {"phase": phase}).rows(named=True):
         key = {column: row[column] for column in VIEWS[name].table.key}
-        find = parsed(json.dumps({"view": name, "phase": phase, **key}), VIEWS)
+        find = parse_find(json.dumps({"view": name, "phase": phase, **key}), VIEWS)
         assert search(trace, shown, find, VIEWS).numbers.size == row["calls"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 from hypothesis import given, settings
 
-from kinetoscope_tb.api import listed, opened
+from kinetoscope_tb.api import list_recordings, open_profile
 from support.graphs import kernels_of, truth
 from support.serving import Serving, servings
 
@@ -21,11 +21,11 @@ few = settings(max_examples=12, deadline=None)
 def test_each_rank_has_its_iterations_and_the_operators_of_its_own_captures(serving: Serving) -> None:
     with tempfile.TemporaryDirectory() as folder:
         serving.write(Path(folder) / "run")
-        rows = listed(folder).filter(~pl.col("run").str.ends_with("capture_traces"))
+        rows = list_recordings(folder).filter(~pl.col("run").str.ends_with("capture_traces"))
         workers = rows["worker"].to_list()
         assert workers == [f"tp{rank}_rank{rank}" for rank in range(serving.ranks)]
         for rank, worker in enumerate(workers):
-            profile = opened(f"{folder}/run", None, worker, None)
+            profile = open_profile(f"{folder}/run", None, worker, None)
             each = profile.view("iterations")
             known = [(one.phase, one.batch, serving.tokens(one)) for one in serving.iterations]
             assert each.select("phase", "batch", "tokens").rows() == known

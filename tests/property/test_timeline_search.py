@@ -11,7 +11,7 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.core.pyramid import batch_bytes
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
 from support.real_traces import FOLDER, of_each_program
 from support.slow_timeline import decoded, tile
@@ -34,7 +34,7 @@ ROWS = 10  # of each view that are looked at
 
 
 def slices_of(trace, made, **find):
-    return search(trace, made, parsed(json.dumps(find), VIEWS), VIEWS)
+    return search(trace, made, parse_find(json.dumps(find), VIEWS), VIEWS)
 
 
 def assert_rows_have_what_they_count(trace, made, view):

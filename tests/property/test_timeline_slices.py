@@ -9,7 +9,7 @@ from kinetoscope_tb.measures.calls.module_calls import ModuleCalls
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
-from kinetoscope_tb.timeline.details.links import launched, open_at
+from kinetoscope_tb.timeline.details.links import launched_work, open_at
 from support.build import TraceBuilder
 from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
@@ -58,7 +58,7 @@ def test_what_holds_of_the_slices_of_any_trace(builder, thread, at):
 def assert_what_was_launched_inside_a_slice_is_what_the_links_of_all_work_say(trace):
     for frame in ("host_events", "launches", "python_calls"):
         for row in range(getattr(trace, frame).height):
-            assert launched(trace, frame, row).tolist() == slowly_launched(trace, frame, row)
+            assert launched_work(trace, frame, row).tolist() == slowly_launched(trace, frame, row)
 
 
 def assert_the_time_of_a_slice_itself_is_each_instant_at_which_nothing_inside_runs(trace):

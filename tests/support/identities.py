@@ -34,7 +34,7 @@ from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, NO_WORK, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.row_facts import row_facts
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from kinetoscope_tb.views.overview.critical_path_segments import MOST_ROWS
 
@@ -95,7 +95,7 @@ class Answers:
 
     def found_ns(self, **find: object) -> int:
         """The sum of the durations of the slices that a search finds."""
-        numbers = search(self.trace, self.timeline, parsed(json.dumps(find), VIEWS), VIEWS).numbers
+        numbers = search(self.trace, self.timeline, parse_find(json.dumps(find), VIEWS), VIEWS).numbers
         return int(self.timeline.dur_ns[numbers].sum())
 
     def drawer(self, view: str, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ from kinetoscope_tb.timeline.counters.counters import counters
 from kinetoscope_tb.timeline.critical_path.cross_rank_pieces import CrossRankPieces
 from kinetoscope_tb.timeline.critical_path.path_pieces import PathPieces
 from kinetoscope_tb.timeline.details.details import details
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import COLLECTED
 from kinetoscope_tb.view import Detail
@@ -192,7 +192,7 @@ def _keep(trace: Trace) -> None:
     """What the cache gives back is what it was given."""
     file = io.BytesIO()
     trace_entry.write(file, trace, {"path": "odd.json"})
-    again = trace_entry.opened(Reader.of(file.getvalue(), trace_entry.MAGIC))
+    again = trace_entry.read(Reader.of(file.getvalue(), trace_entry.MAGIC))
     assert again.meta == trace.meta
     assert again.diagnostics == trace.diagnostics
     assert all(getattr(again, name).equals(getattr(trace, name)) for name in (*COLLECTED, "steps", "threads"))
@@ -207,7 +207,7 @@ def _about_the_timeline(trace: Trace, numbers: Random) -> Iterator[Question]:
         fail_if_unsound([drawn[0].labels.texts, drawn[0].labels.categories.tolist()])
         file = io.BytesIO()
         timeline_entry.write(file, drawn[0], {"path": "odd.json"})
-        timeline_entry.opened(Reader.of(file.getvalue(), timeline_entry.MAGIC), trace)
+        timeline_entry.read(Reader.of(file.getvalue(), timeline_entry.MAGIC), trace)
 
     yield "/timeline", arrange
     if not drawn:
@@ -256,7 +256,7 @@ def _ask_counters(trace: Trace, made: Any) -> None:
 
 
 def _find(trace: Trace, made: Any, find: dict[str, Any]) -> None:
-    hits = search(trace, made, parsed(json.dumps(find), VIEWS), VIEWS)
+    hits = search(trace, made, parse_find(json.dumps(find), VIEWS), VIEWS)
     fail_if_unsound([hits.names(), hits.histogram(), hits.place_after(None), hits.place_before(10)])
     hits.pyramid()
 
@@ -313,7 +313,7 @@ def run_questions(trace: Trace, others: list[Any], numbers: Random) -> Iterator[
         result = summary(trace)
         if problem := problem_of(result):
             raise TraceError(trace.path, problem)
-        made.append(summary_entry.PackedSummary(summary_entry.packed(result).data).summary)
+        made.append(summary_entry.PackedSummary(summary_entry.pack_summary(result).data).summary)
 
     yield "summary", sum_up
     if not made:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ..names import text
 from ..trace import Diagnostic
-from ..trace.model import Fault, Undermined
+from ..trace.model import Fault, NumberKind
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, Cleared, Confidence
 
@@ -33,7 +33,7 @@ _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low"}
 _MOST_NAMED = 3
 
 _NOT_SHOWN = ("unexplained_idle", "not shown")
-_Numbers = frozenset[Undermined]
+_Numbers = frozenset[NumberKind]
 _KERNELS: _Numbers = frozenset({"kernel_times", "steps"})
 _HOST: _Numbers = frozenset({"host_times", "steps"})
 _DEVICES: _Numbers = frozenset({"idle", "kernel_times", "steps"})

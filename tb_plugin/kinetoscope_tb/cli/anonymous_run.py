@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..discovery import Listing
 from ..distributed.summary import summary
-from ..engine.cache.summary_entry import packed
+from ..engine.cache.summary_entry import pack_summary
 from ..engine.summary_loader import files_of, ranks_of
 from ..errors import KinetoscopeError, TraceError
 from ..export.anonymous import anonymous_file, anonymous_trace
@@ -60,6 +60,6 @@ class AnonymousRun:
     @cached_property
     def _summaries(self) -> dict[TraceFile, PackedSummary | KinetoscopeError]:
         return {
-            file: trace if isinstance(trace, KinetoscopeError) else packed(summary(trace))
+            file: trace if isinstance(trace, KinetoscopeError) else pack_summary(summary(trace))
             for file, trace in self.recordings()
         }

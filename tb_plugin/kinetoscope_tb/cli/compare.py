@@ -29,7 +29,7 @@ from .completion import complete_path
 from .options import capture_option, communication_option
 from .print_rows import print_table
 from .ranks import answer_of_worker, side_by_side
-from .traces import LEVELS, chosen, listed, opened
+from .traces import LEVELS, choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..discovery import Listing, TraceFile
     from ..table import Column
     from ..trace import Trace
-    from ..view import Recorded, View
+    from ..view import Subject, View
 
 BROKEN = 2  # the exit status when a rule is broken
 MANIFOLD = 10  # a larger ratio is no percentage
@@ -108,7 +108,7 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
     with ExitStack() as both:
         captures = [options[f"{side}_captures"] for side in SIDES]
         chosen_files = _files(base, new, options, is_of_run=view.scope != "recording")
-        sides = [_Side(both, *place, its_own) for place, its_own in zip(chosen_files, captures, strict=True)]
+        sides = [_Side(both, *pair, its_own) for pair, its_own in zip(chosen_files, captures, strict=True)]
         settings = _settings(options["settings"])
         if view_id is None and all(has_snapshot_alone(side.trace) for side in sides):
             is_of_all, view, settings = False, EVERY_VIEW[OF_SNAPSHOTS], AT_THE_END | settings
@@ -131,7 +131,7 @@ def _compare(base: str, new: str | None, view_id: str | None, form: str, **optio
                 _print_changes(result, verdicts, form, labels)
         else:
             labels = labels_of_kernels(*(side.trace for side in sides)) if view.scope == "recording" else {}
-            _print(view, _compared(view, sides, arguments, columns), verdicts, form, labels)
+            _print(view, _comparison(view, sides, arguments, columns), verdicts, form, labels)
     if any(not verdict.broken.is_empty() for verdict in verdicts):
         raise click.exceptions.Exit(BROKEN)
 
@@ -155,9 +155,9 @@ class _Side:
     @cached_property
     def trace(self) -> Trace:
         """The trace in the chosen file."""
-        return self.stack.enter_context(opened(self.file, captures=self.captures))
+        return self.stack.enter_context(open_trace(self.file, captures=self.captures))
 
-    def recorded(self, view: View) -> Recorded:
+    def subject(self, view: View) -> Subject:
         """What the view is about."""
         return self.trace if view.scope == "recording" else side_by_side(self.listing, self.file, view.scope)
 
@@ -170,16 +170,16 @@ def _files(
     Raises:
         BadParameter: Both are the same file, though only one path is given.
     """
-    paths = [listed(path, options["communication"]) for path in dict.fromkeys((base, new or base))]
-    places = [{n: options[f"{side}_{n}"] or options[n] for n in LEVELS} for side in SIDES]
+    paths = [list_files(path, options["communication"]) for path in dict.fromkeys((base, new or base))]
+    selections = [{n: options[f"{side}_{n}"] or options[n] for n in LEVELS} for side in SIDES]
     if new is None:
-        newest, choices = paths[0].newest(**places[0])
-        if newest.path == paths[0].newest(**places[1])[0].path:
+        newest, choices = paths[0].newest(**selections[0])
+        if newest.path == paths[0].newest(**selections[1])[0].path:
             raise BadParameter(_two_are_needed(base, choices))
     levels = ("run", "span") if is_of_run else LEVELS
     return [
-        (paths[place], chosen(paths[place], places[i], f"{side}-", levels))
-        for i, (side, place) in enumerate(zip(SIDES, (0, -1), strict=True))
+        (paths[index], choose_file(paths[index], selections[i], f"{side}-", levels))
+        for i, (side, index) in enumerate(zip(SIDES, (0, -1), strict=True))
     ]
 
 
@@ -204,7 +204,7 @@ def _with_runs(result: ChangeList, sides: Sequence[_Side]) -> ChangeList:
 def _answer_of_file(file: TraceFile) -> Answer:
     from ..answer.recording import recording_answer  # advice, as above
 
-    with opened(file) as trace:
+    with open_trace(file) as trace:
         return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.path)
 
 
@@ -229,8 +229,8 @@ def _settings(settings: Sequence[str]) -> dict[str, str]:
     return dict(setting.split("=", 1) for setting in settings)
 
 
-def _compared(view: View, sides: Sequence[_Side], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
-    return compute_comparison(view, sides[0].recorded(view), sides[1].recorded(view), arguments, columns)
+def _comparison(view: View, sides: Sequence[_Side], arguments: Mapping[str, object], columns: Sequence[str]) -> Any:
+    return compute_comparison(view, sides[0].subject(view), sides[1].subject(view), arguments, columns)
 
 
 def _verdicts(
@@ -240,7 +240,7 @@ def _verdicts(
     verdicts = []
     for rule in rules:
         view = views[rule.view]
-        comparison = _compared(view, sides, {}, [compared_column(rule, view).name])
+        comparison = _comparison(view, sides, {}, [compared_column(rule, view).name])
         if isinstance(comparison, Missing):
             raise BadParameter(f"{rule.text!r} can't be checked: neither recording has the data. {comparison.hint}")
         verdicts.append(
@@ -359,11 +359,11 @@ def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[Text
     """Kind, base, new, difference and growth, and the name; all times or shares in one unit."""
     unit, kind = ("ns", "duration") if frame["delta_ns"].is_not_null().any() else ("frac", "fraction")
     values = {part: frame[f"{part}_{unit}"].to_list() for part in ("base", "new", "delta")}
-    every = [value for part in values.values() for value in part]
+    all_values = [value for part in values.values() for value in part]
     kind_of_row = TextColumn("kind", frame["kind"].to_list())
     by_part = {}
     for part, numbers in values.items():
-        column = text_column(f"{part}_{unit}", kind, numbers, every)
+        column = text_column(f"{part}_{unit}", kind, numbers, all_values)
         facts = frame[f"{part}_value"].to_list() if part != "delta" else [None] * frame.height
         cells = [cell if fact is None else visible(fact) for cell, fact in zip(column.cells, facts, strict=True)]
         by_part[part] = TextColumn(column.header, cells, is_number=True)
@@ -376,8 +376,8 @@ def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[Text
 def _columns(comparison: Comparison, labels: Mapping[str, str]) -> list[Any]:
     """For each compared column: base, new and difference in one unit, the ratio, and whether it is noise."""
     frame, by_name = comparison.frame, {c.name: c for c in comparison.table.columns}
-    shown = comparison.frame.columns[: comparison.frame.columns.index("only_in") + 1]
-    texts = text_columns([by_name[name] for name in shown], frame, labels)
+    key_names = comparison.frame.columns[: comparison.frame.columns.index("only_in") + 1]
+    texts = text_columns([by_name[name] for name in key_names], frame, labels)
     for column in comparison.columns:
         parts = [n for n in (f"{p}_{column.name}" for p in ("base", "new", "delta")) if n in by_name]
         others = [value for name in parts for value in frame[name].to_list() if by_name[name].kind.suffix]
@@ -433,12 +433,12 @@ def _lines(verdict: Verdict) -> list[str]:
 def _change(column: Column, row: Mapping[str, Any]) -> str:
     """A change as text, in one unit, with its noise."""
     values = [row[f"{part}_{column.name}"] for part in ("base", "new", "delta", "noise")]
-    shown = text_column("", column.kind.name if column.kind.suffix else "number", values)
-    base, new, delta, uncertainty = shown.cells
+    text = text_column("", column.kind.name if column.kind.suffix else "number", values)
+    base, new, delta, uncertainty = text.cells
     ratio = row[f"{column.name}_ratio"]
     share = "" if ratio is None else f", {signed_percent(ratio - 1)}"
     margin = "noise unknown" if values[3] is None else f"noise ±{uncertainty}"
-    return f"{base} → {new}{shown.header} ({delta}{share}; {margin})"
+    return f"{base} → {new}{text.header} ({delta}{share}; {margin})"
 
 
 compare = click.Command(

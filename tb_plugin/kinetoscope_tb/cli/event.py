@@ -12,12 +12,12 @@ from ..reader.event import EventTexts
 from ..web import encode
 from ..web.json_text import json_text
 from .options import where
-from .traces import chosen, listed, opened
+from .traces import choose_file, list_files, open_trace
 
 
 def _show(path: str, run: str | None, worker: str | None, span: str | None, offset: int, form: str) -> None:
-    file = chosen(listed(path), {"run": run, "worker": worker, "span": span})
-    with opened(file) as trace:
+    file = choose_file(list_files(path), {"run": run, "worker": worker, "span": span})
+    with open_trace(file) as trace:
         event = event_in(file, trace, offset, EventTexts())
         if form == "json":
             click.echo(json_text(encode.event(event)))

@@ -15,8 +15,8 @@ from ..names.text import file_size
 from ..timeline.core.build import timeline
 from .completion import complete_path
 from .options import communication_option, where
-from .output_file import saved
-from .traces import chosen, listed, opened
+from .output_file import open_output
+from .traces import choose_file, list_files, open_trace
 
 _NS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -27,28 +27,28 @@ def _write(
     worker: str | None,
     span: str | None,
     out: str,
-    every: bool,
+    all_workers: bool,
     begin: int | None,
     end: int | None,
     step: str | None,
     include: tuple[str, ...],
     communication: tuple[str, ...],
 ) -> None:
-    listing = listed(path, communication)
-    first = chosen(listing, {"run": run, "worker": worker, "span": span})
-    files = [first, *(listing.same_span_of_others(first) if every else [])]
+    listing = list_files(path, communication)
+    first = choose_file(listing, {"run": run, "worker": worker, "span": span})
+    files = [first, *(listing.same_span_of_others(first) if all_workers else [])]
     with ExitStack() as stack:
-        traces = [stack.enter_context(opened(file)) for file in files]
+        traces = [stack.enter_context(open_trace(file)) for file in files]
         zero = traces[0].common_origin_ns
         sources = [
-            Source(trace, timeline(trace), trace.common_origin_ns - zero, file.worker if every else "")
+            Source(trace, timeline(trace), trace.common_origin_ns - zero, file.worker if all_workers else "")
             for file, trace in zip(files, traces, strict=True)
         ]
         window = _window(sources[0], begin, end, step)
         slices = sum(slices_in(source, window) for source in sources)
         if not slices:
             raise BadParameter(_nothing_in(window, sources[0]))
-        with saved(out) as file:
+        with open_output(out) as file:
             for piece in export_pieces(sources, window, [extra for extra in EXTRAS if extra in include]):
                 file.write(piece)
             size = file.tell()
@@ -58,10 +58,10 @@ def _write(
 
 def _nothing_in(window: Window, first: Source) -> str:
     """Why nothing is exported, and from when to when the first recording has slices."""
-    drawn = first.timeline
-    if not len(drawn.start_ns) or (window.from_ns, window.to_ns) == (None, None):
+    slices = first.timeline
+    if not len(slices.start_ns) or (window.from_ns, window.to_ns) == (None, None):
         return "The recording has no slices to export."
-    begin, end = int(drawn.start_ns.min()), int((drawn.start_ns + drawn.dur_ns).max())
+    begin, end = int(slices.start_ns.min()), int((slices.start_ns + slices.dur_ns).max())
     return f"No slice lies in this range. The recording has slices from {text.time(begin)} to {text.time(end)}."
 
 

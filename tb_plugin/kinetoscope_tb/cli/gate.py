@@ -33,9 +33,9 @@ from ..web.json_text import json_text
 from .completion import complete_path
 from .gate_record import record
 from .options import communication_option
-from .output_file import saved
+from .output_file import open_output
 from .print_rows import print_table
-from .traces import LEVELS, listed, opened
+from .traces import LEVELS, list_files, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,7 +147,7 @@ def _files(path: str, patterns: Mapping[str, str | None], communication: Sequenc
     """
     is_pattern = "://" not in path and not Path(path).exists()
     paths = (sorted(glob(path, recursive=True)) if is_pattern else []) or [path]  # noqa: PTH207  # any root
-    files = {file.key: file for name in paths for file in listed(name, communication).files}
+    files = {file.key: file for name in paths for file in list_files(name, communication).files}
     files_of_side = [
         file
         for file in files.values()
@@ -168,7 +168,7 @@ def _read(files: Sequence[TraceFile], numbers: Sequence[Number], *, is_per_windo
         if workers.get(job, file.worker) != file.worker:
             continue
         try:
-            with opened(file, is_quiet=True) as trace:
+            with open_trace(file, is_quiet=True) as trace:
                 process = "\0".join((*job, file.worker, file.span if is_per_window else ""))
                 recordings.append(_recording(file, process, trace, numbers))
                 if (trace.meta.world_size or 1) > 1 or _RANK.fullmatch(file.worker):
@@ -209,7 +209,7 @@ def _write_comment(
         (str(image), picture(first[0], answers[0], first[1].unit(EVERY_VIEW))),
         (out, comment(outcome, answers, rows, image.name)),
     ):
-        with saved(path) as file:
+        with open_output(path) as file:
             file.write(text.encode(errors="backslashreplace"))
 
 

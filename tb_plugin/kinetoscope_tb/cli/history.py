@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..engine.cache import configured
+from ..engine.cache import configured_cache
 from ..engine.histories import recorded_runs, recordings_by_run
 from ..history.series import Series
 from ..history.table import HistoryRows, history_rows
@@ -19,7 +19,7 @@ from .options import communication_option
 from .print_rows import print_rows
 from .progress import count_bar
 from .row_options import RowOptions
-from .traces import listed
+from .traces import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +39,10 @@ def history(path: str, pattern: str | None, last: int | None, form: str, communi
     Runs of other programs, devices or numbers of ranks than the newest one are listed and not compared. Exit status:
     0 the step is not longer than before the last change, 2 it is, 3 too few runs, 1 failed.
     """
-    by_run = recordings_by_run(listed(path, communication), pattern or "*")
+    by_run = recordings_by_run(list_files(path, communication), pattern or "*")
     notes = list[str]()
     with count_bar(len(by_run), "runs") as on_progress:
-        runs = recorded_runs(by_run, configured(), on_progress, notes.append)
+        runs = recorded_runs(by_run, configured_cache(), on_progress, notes.append)
     for note in notes:
         click.echo(visible(note), err=True)
     series = Series.of(runs if last is None else runs[-last:])

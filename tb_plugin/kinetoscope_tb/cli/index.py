@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..engine.cache import configured
+from ..engine.cache import configured_cache
 from ..engine.executors import executors
 from ..engine.sidecar_summaries import SidecarWriter
 from ..engine.summary_loader import load_summaries
@@ -16,7 +16,7 @@ from ..names.text import visible
 from .completion import complete_path
 from .options import communication_option
 from .progress import count_bar
-from .traces import listed
+from .traces import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +53,11 @@ def index(
     With --beside the summaries are also written into the folders of the recordings, as kinetoscope.summaries, local or
     remote: others then open the run without reading its recordings, as long as these don't change.
     """
-    cache = configured()
+    cache = configured_cache()
     if cache is None and not is_sidecar:
         raise BadParameter("Summaries are stored in the cache, which is off. Set KINETOSCOPE_CACHE to a folder.")
-    files = _files(listed(path, communication), run)
-    began, broken = time.monotonic(), []
+    files = _files(list_files(path, communication), run)
+    began, failures = time.monotonic(), []
     notes: list[str] = []
     with (
         SidecarWriter() as sidecars,
@@ -66,11 +66,11 @@ def index(
     ):
         for file, outcome in load_summaries(files, cache, factory, on_progress, notes.append):
             if isinstance(outcome, KinetoscopeError):
-                broken.append((file, outcome))
+                failures.append((file, outcome))
             elif is_sidecar:
                 sidecars.add(file, outcome)
         notes += sidecars.write()
-    _print_outcome(files, broken, time.monotonic() - began, notes)
+    _print_outcome(files, failures, time.monotonic() - began, notes)
 
 
 index.params.append(communication_option())
@@ -84,15 +84,15 @@ def _files(listing: Listing, run: str | None) -> Sequence[TraceFile]:
 
 def _print_outcome(
     files: Sequence[TraceFile],
-    broken: Sequence[tuple[TraceFile, KinetoscopeError]],
+    failures: Sequence[tuple[TraceFile, KinetoscopeError]],
     seconds: float,
     notes: Sequence[str],
 ) -> None:
     read = "1 recording" if len(files) == 1 else f"{len(files):,} recordings"
-    click.echo(f"{read}, {len(files) - len(broken):,} of them summarized, in {seconds:.1f} s.")
+    click.echo(f"{read}, {len(files) - len(failures):,} of them summarized, in {seconds:.1f} s.")
     for note in notes[:MOST_PRINTED]:
         click.echo(visible(note), err=True)
-    for file, error in broken[:MOST_PRINTED]:
+    for file, error in failures[:MOST_PRINTED]:
         click.echo(f"{visible(file.shown)}: {visible(str(error))}", err=True)
-    if len(broken) > MOST_PRINTED:
-        click.echo(f"… and {len(broken) - MOST_PRINTED:,} more that can't be used.", err=True)
+    if len(failures) > MOST_PRINTED:
+        click.echo(f"… and {len(failures) - MOST_PRINTED:,} more that can't be used.", err=True)

@@ -48,7 +48,7 @@ def trigger(run: Path, on: tuple[str, ...], off: tuple[str, ...], wait_s: float 
     options = {**dict.fromkeys(on, True), **dict.fromkeys(off, False)}
     ranks = None if numbers["ranks"] is None else ranks_in(numbers["ranks"])
     request = ask(job, {**numbers, "ranks": ranks, "options": options}, "command")
-    click.echo(f"Requested {request.steps} steps from {_place(job)}.")
+    click.echo(f"Requested {request.steps} steps from {_running_ranks(job)}.")
     if wait_s is not None:
         _wait(run, request.id, time.monotonic() + wait_s)
 
@@ -75,9 +75,9 @@ def status(run: Path, form: str) -> None:
         click.echo(visible(f"ranks {ranks}: {doubt}"))
     for text in unfinished_windows(job.folder):
         click.echo(visible(text))
-    reported, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
-    if reported < size:
-        click.echo(f"{size - reported} of {size} ranks haven't reported.")
+    count, size = len(job.ranks), max((rank.world_size for rank in job.ranks), default=0)
+    if count < size:
+        click.echo(f"{size - count} of {size} ranks haven't reported.")
     click.echo(
         visible(f"It accepts no requests: {job.unavailable_reason}.")
         if job.unavailable_reason
@@ -90,12 +90,14 @@ def status(run: Path, form: str) -> None:
 def _state_of(rank: RankStatus) -> str:
     """What a rank is doing, or did last."""
     step = "no step yet" if rank.completed is None else f"{rank.completed} steps"
-    ended = f" ({rank.reason})" if rank.reason else ""
+    reason = f" ({rank.reason})" if rank.reason else ""
     slow = "" if rank.slow_step is None else f", {rank.slow_step}"
     recording = ", recording" if rank.is_recording else "" if rank.records else ", doesn't record"
-    heard = "" if rank.state == "ended" else f", last seen {rank.age_s:.0f} s ago"
-    recovered = ", recovered" if rank.is_recovered else ""
-    return f"rank {rank.rank}: {rank.state}{ended}, {step}{recording}{slow}{heard}{recovered}, {rank.host} {rank.pid}"
+    last_seen = "" if rank.state == "ended" else f", last seen {rank.age_s:.0f} s ago"
+    recovery = ", recovered" if rank.is_recovered else ""
+    return (
+        f"rank {rank.rank}: {rank.state}{reason}, {step}{recording}{slow}{last_seen}{recovery}, {rank.host} {rank.pid}"
+    )
 
 
 @click.command()
@@ -144,9 +146,9 @@ def _tell_of(process: FinishedSpool) -> None:
     for window in process.windows:
         click.echo(visible(f"{window['file']}: {window['state']}"))
     for url in process.pending_copies:
-        place = url.rpartition("/")[0]
+        folder = url.rpartition("/")[0]
         click.echo(
-            visible(f"A copy to {url} is pending; if that place is yours, --remote {shlex.quote(place)} uploads it.")
+            visible(f"A copy to {url} is pending; if that place is yours, --remote {shlex.quote(folder)} uploads it.")
         )
     if process.problem:
         who = "what was left" if process.rank is None else f"rank {process.rank}"
@@ -160,10 +162,10 @@ def _make(folder: Path) -> None:
         raise KinetoscopeError(f"{folder} can't be created: {error.strerror}.") from error
 
 
-def _place(job: Job) -> str:
+def _running_ranks(job: Job) -> str:
     alive = [rank for rank in job.ranks if rank.state == "running"]
-    completed = max((rank.completed or 0 for rank in alive), default=0)
-    return f"{len(alive)} rank{'' if len(alive) == 1 else 's'}, after {completed} steps"
+    steps = max((rank.completed or 0 for rank in alive), default=0)
+    return f"{len(alive)} rank{'' if len(alive) == 1 else 's'}, after {steps} steps"
 
 
 def _wait(run: Path, request: str, deadline: float) -> None:

@@ -11,7 +11,7 @@ from ..discovery import list_path
 from ..export.merge import merge as write_merged
 from ..names.text import times, visible
 from .completion import complete_path
-from .output_file import saved
+from .output_file import open_output
 from .traces import with_known_processes
 
 if TYPE_CHECKING:
@@ -37,15 +37,15 @@ def merge(path: str, out: str, run: str | None, span: str | None) -> None:
             others = ", ".join(visible(name) for name in choices[level][1:6])
             click.echo(f"{level} {visible(choices[level][0])}; choose another with --{level}: {others}", err=True)
     files = [first, *listing.same_span_of_others(first)]
-    with saved(out) as file:
-        packed = igzip.IGzipFile(out, "wb", fileobj=file) if out.endswith(".gz") else None
-        result = write_merged(files, cast("IO[bytes]", packed or file), _note)
-        if packed is not None:
-            packed.close()
-    unmeasured = [worker["worker"] for worker in result.workers if worker["clock_offset_ns"] is None]
+    with open_output(out) as file:
+        gzip_file = igzip.IGzipFile(out, "wb", fileobj=file) if out.endswith(".gz") else None
+        result = write_merged(files, cast("IO[bytes]", gzip_file or file), _note)
+        if gzip_file is not None:
+            gzip_file.close()
+    without_offset = [worker["worker"] for worker in result.workers if worker["clock_offset_ns"] is None]
     click.echo(f"{out}: {result.events:,} events of {times(len(files), 'worker')}.")
-    if len(files) > 1 and unmeasured:
-        names = ", ".join(visible(name) for name in unmeasured[:5]) + (", …" if len(unmeasured) > 5 else "")
+    if len(files) > 1 and without_offset:
+        names = ", ".join(visible(name) for name in without_offset[:5]) + (", …" if len(without_offset) > 5 else "")
         click.echo(f"These clocks weren't measured, so they aren't corrected: {names}.", err=True)
     if result.skipped:
         click.echo(f"{result.skipped:,} events belong to no process and were left out.", err=True)

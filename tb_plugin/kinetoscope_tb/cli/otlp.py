@@ -15,8 +15,8 @@ from ..web.json_text import json_text
 from ..web.report import workers_of
 from .completion import complete_path
 from .options import where
-from .output_file import saved
-from .traces import chosen, listed, opened
+from .output_file import open_output
+from .traces import choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,14 +31,14 @@ _NO_CLOCK_NS = 946_684_800_000_000_000  # 2000-01-01: an earlier origin isn't Un
 def _write(
     path: str, run: str | None, worker: str | None, span: str | None, out: str, whole_run: bool, signal: str
 ) -> None:
-    listing = listed(path)
-    first = chosen(listing, {"run": run, "worker": worker, "span": span})
+    listing = list_files(path)
+    first = choose_file(listing, {"run": run, "worker": worker, "span": span})
     recordings = list(_recordings(workers_of(listing, first) if whole_run else [first]))
     steps = sum(recording.rows.height for recording in recordings)
     if not steps:
         raise BadParameter("No step is recorded as a whole.")
     request = _REQUESTS[signal](recordings, VIEWS["steps"].table.columns)
-    with saved(out) as target:
+    with open_output(out) as target:
         target.write(json_text(request).encode() + b"\n")
         size = target.tell()
     click.echo(f"{out}: {times(steps, 'step')} of {times(len(recordings), 'recording')}, {file_size(size)}.")
@@ -46,7 +46,7 @@ def _write(
 
 def _recordings(files: Iterable[TraceFile]) -> Iterator[StepsOfRecording]:
     for file in files:
-        with opened(file) as trace:
+        with open_trace(file) as trace:
             rows = compute(VIEWS["steps"], trace, {})
         if isinstance(rows, Missing):
             click.echo(f"{file.shown}: {rows.hint}", err=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def saved(out: str) -> Iterator[IO[bytes]]:
+def open_output(out: str) -> Iterator[IO[bytes]]:
     """A file that replaces an existing one when it is complete, or is removed after an error.
 
     Raises:

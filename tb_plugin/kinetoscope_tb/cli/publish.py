@@ -23,11 +23,11 @@ def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:
     On the same disk the new file is a hard link, so nothing is copied or changed. Repeated calls are safe: existing
     files stay, new ones are added.
     """
-    done = publish_all(path, logdir, run=run, always_copy=always_copy)
-    for one in done:
-        arrow = visible(f"{one.source} -> {one.target}")
-        click.echo(f"{arrow}: {visible(one.how)}", err=one.is_failed)
-    counts = Counter("failed" if one.is_failed else one.how for one in done)
+    publications = publish_all(path, logdir, run=run, always_copy=always_copy)
+    for publication in publications:
+        arrow = visible(f"{publication.source} -> {publication.target}")
+        click.echo(f"{arrow}: {visible(publication.how)}", err=publication.is_failed)
+    counts = Counter("failed" if publication.is_failed else publication.how for publication in publications)
     click.echo(", ".join(f"{count} {how}" for how, count in sorted(counts.items())) + ".")
     if counts["failed"]:
-        raise KinetoscopeError(f"{counts['failed']} of {len(done)} traces couldn't be published.")
+        raise KinetoscopeError(f"{counts['failed']} of {len(publications)} traces couldn't be published.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..discovery.listing import recording_of_worker
-from ..engine.cache import configured
+from ..engine.cache import configured_cache
 from ..engine.executors import local_executors
 from ..engine.file_processes import FileProcesses
 from ..engine.summary_loader import HoldsSeveral, files_of, load_summaries, ranks_of
@@ -25,11 +25,11 @@ def side_by_side(listing: Listing, file: TraceFile, scope: str) -> Ranks:
     files = files_of(listing, file, scope)
     notes: list[str] = []
     with count_bar(len(files), "recordings") as on_progress:
-        summaries = load_summaries(files, configured(), local_executors(len(files)), on_progress, notes.append)
+        summaries = load_summaries(files, configured_cache(), local_executors(len(files)), on_progress, notes.append)
         outcomes = list(summaries)
     for other, outcome in outcomes:
         if isinstance(outcome, HoldsSeveral):
-            FileProcesses(configured()).note(other, outcome.processes)
+            FileProcesses(configured_cache()).note(other, outcome.processes)
     return ranks_of(listing, file, files, outcomes, notes)
 
 

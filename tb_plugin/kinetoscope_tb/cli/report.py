@@ -14,9 +14,9 @@ from ..web.report import report as report_page
 from ..web.report import workers_of
 from .completion import complete_path
 from .options import communication_option, device_option, where
-from .output_file import saved
+from .output_file import open_output
 from .ranks import side_by_side
-from .traces import chosen, listed, opened
+from .traces import choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,16 +35,16 @@ def _write(
     span: str | None,
     device: str | None,
     out: str,
-    every: bool,
+    all_workers: bool,
     rows: int,
     communication: Sequence[str],
     anonymous: bool,
 ) -> None:
-    listing = listed(path, communication)
-    first = chosen(listing, {"run": run, "worker": worker, "span": span})
-    files = workers_of(listing, first) if every else [first]
+    listing = list_files(path, communication)
+    first = choose_file(listing, {"run": run, "worker": worker, "span": span})
+    files = workers_of(listing, first) if all_workers else [first]
     is_run = len({file.worker for file in files}) > 1
-    recordings: Callable[[], Recordings] = partial(_recordings, files, device, is_alone=not every)
+    recordings: Callable[[], Recordings] = partial(_recordings, files, device, is_alone=not all_workers)
     ranks: Callable[[TraceFile, str], Ranks] = partial(side_by_side, listing)
     if anonymous:
         from .anonymous_run import WHAT_STAYS, AnonymousRun  # modules for many ranks, which few reports need
@@ -54,7 +54,7 @@ def _write(
         click.echo(WHAT_STAYS, err=True)
     text = report_page(recordings(), len(files), EVERY_VIEW if is_run else VIEWS, rows, ranks if is_run else None)
     content = text.encode()
-    with saved(out) as file:
+    with open_output(out) as file:
         file.write(content)
     click.echo(f"{out}: {times(len(files), 'recording')}, {file_size(len(content))}.")
 
@@ -63,7 +63,7 @@ def _recordings(files: Sequence[TraceFile], device: str | None, *, is_alone: boo
     """Each file with its trace; an unusable one of several is reported and doesn't stop the others."""
     for file in files:
         try:
-            with opened(file, device) as trace:
+            with open_trace(file, device) as trace:
                 yield file, trace
         except TraceError as error:
             if is_alone:

@@ -67,7 +67,7 @@ class RowOptions:
         if self.words:
             frame = frame.filter(_matches(table, frame, labels, self.words))
         if self.sort:
-            frame = _sorted(table, frame, self.sort)
+            frame = _sort(table, frame, self.sort)
         return frame if self.top is None else frame.head(self.top)
 
     def of(self, table: type[Table]) -> Sequence[Column]:
@@ -111,7 +111,7 @@ def _matches(table: type[Table], frame: pl.DataFrame, labels: Mapping[str, str],
     return pl.Series(texts_with(words, texts)) if columns else pl.Series([True] * frame.height)
 
 
-def _sorted(table: type[Table], frame: pl.DataFrame, sort: str) -> pl.DataFrame:
+def _sort(table: type[Table], frame: pl.DataFrame, sort: str) -> pl.DataFrame:
     name, _, direction = sort.partition(":")
     if direction and direction not in _DIRECTIONS:
         raise BadParameter(f"--sort {sort!r}: the direction is {' or '.join(_DIRECTIONS)}.")

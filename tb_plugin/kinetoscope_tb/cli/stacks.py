@@ -11,8 +11,8 @@ from ..names.text import file_size
 from ..views import VIEWS
 from .completion import complete_path
 from .options import where
-from .output_file import saved
-from .traces import chosen, listed, opened
+from .output_file import open_output
+from .traces import choose_file, list_files, open_trace
 
 _VALUES = {"host": "host_self_ns", "device": "device_self_ns"}
 
@@ -34,15 +34,15 @@ def _write(
     if ending in (".folded", ".collapsed"):
         values = values[:1]
     view, columns = VIEWS[of], [_VALUES[name] for name in values]
-    file = chosen(listed(path), {"run": run, "worker": worker, "span": span})
-    with opened(file) as trace:
+    file = choose_file(list_files(path), {"run": run, "worker": worker, "span": span})
+    with open_trace(file) as trace:
         rows = compute(view, trace, view.arguments({} if step is None else {"step": step}))
     if isinstance(rows, Missing):
         raise BadParameter(f"There are no stacks. {rows.hint}")
     stacks = stacks_of(view.table, rows, columns)
     if not stacks:
         raise BadParameter(f"No stack took time on the {' or the '.join(values)}.")
-    with saved(out) as target:
+    with open_output(out) as target:
         for piece in FORMATS[ending](stacks, [f"{name} time" for name in values], file.shown):
             target.write(piece)
         size = target.tell()

@@ -17,7 +17,7 @@ from ..engine.answers import cached_frame
 from ..views import EVERY_VIEW
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
-from .traces import chosen, listed, opened
+from .traces import choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
     from ..answer.model import Answer
@@ -32,12 +32,12 @@ def _summary(
     Of a run with several ranks, it says first whether one is slow, and why, then what its first rank did; --worker
     chooses one rank alone.
     """
-    listing = listed(path, communication)
+    listing = list_files(path, communication)
     is_of_run = names["worker"] is None
-    file = chosen(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
+    file = choose_file(listing, names, levels=("run", "span") if is_of_run else ("run", "worker", "span"))
 
     def answer_of(file: TraceFile, captures: Sequence[str] = ()) -> Answer:
-        with opened(file, device, captures) as trace:
+        with open_trace(file, device, captures) as trace:
             return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, path)
 
     answer = answer_of(file, captures)

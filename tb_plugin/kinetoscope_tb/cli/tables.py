@@ -16,8 +16,8 @@ from ..views import RUN_VIEWS, VIEWS
 from ..web.json_text import json_text
 from .completion import complete_path
 from .options import communication_option, where
-from .output_file import saved
-from .traces import chosen, listed, opened
+from .output_file import open_output
+from .traces import choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 def _write(
     path: str, run: str | None, worker: str | None, span: str | None, out: str, communication: tuple[str, ...]
 ) -> None:
-    listing = listed(path, communication)
-    file = chosen(listing, {"run": run, "worker": worker, "span": span})
+    listing = list_files(path, communication)
+    file = choose_file(listing, {"run": run, "worker": worker, "span": span})
     folder = _folder(out)
     tables = size = absent = 0
     for view, rows in _answers(listing, file):
         if isinstance(rows, Missing) or rows.is_empty():
             absent += 1
             continue
-        with saved(str(folder / f"{view.id}.parquet")) as target:
+        with open_output(str(folder / f"{view.id}.parquet")) as target:
             rows.write_parquet(target, metadata=_metadata(view, file))
             size += target.tell()
         tables += 1
@@ -58,7 +58,7 @@ def _folder(out: str) -> Path:
 
 def _answers(listing: Listing, file: TraceFile) -> Iterator[tuple[View, pl.DataFrame | Missing]]:
     """The tables of the recording, then those of its run if that has several workers; not those about one row."""
-    with opened(file) as trace:
+    with open_trace(file) as trace:
         for view in VIEWS.values():
             if not isinstance(view.place, Detail):
                 yield view, compute(view, trace, {})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..discovery import list_path, span_labels
-from ..engine.cache import configured
+from ..engine.cache import configured_cache
 from ..engine.captures import with_captures, with_chosen_captures
 from ..engine.file_processes import FileProcesses
 from ..engine.files import open_or_read, write_to_cache
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 
-def listed(path: str, communication: Sequence[str] = ()) -> Listing:
+def list_files(path: str, communication: Sequence[str] = ()) -> Listing:
     """List a path with users' patterns of communication; what is wrong in a file of patterns is reported.
 
     Raises:
@@ -54,15 +54,15 @@ _traces_read: dict[tuple[str, str | None], tuple[Trace, bool]] = {}
 
 def with_known_processes(listing: Listing) -> Listing:
     """The listing with the processes of files that hold several; of a single file that is known from reading it."""
-    known = FileProcesses(configured())
-    files = known.expand(listing).files
+    processes = FileProcesses(configured_cache())
+    files = processes.expand(listing).files
     if len(files) == 1 and files[0].process is None:
         with suppress(TraceError):  # the command reports it
             trace, is_new = _read(files[0])
             own = files[0] if trace.meta.process is None else replace(files[0], process=trace.meta.process.id)
             _traces_read[own.key] = trace, is_new
-            known.note(files[0], trace.meta.processes)
-    return known.expand(listing)
+            processes.note(files[0], trace.meta.processes)
+    return processes.expand(listing)
 
 
 LEVELS = ("run", "worker", "span")
@@ -72,26 +72,26 @@ _STANDARD_INPUT = (
 )
 
 
-def chosen(
-    listing: Listing, requested: Mapping[str, str | None], side: str = "", levels: Sequence[str] = LEVELS
+def choose_file(
+    listing: Listing, selection: Mapping[str, str | None], side: str = "", levels: Sequence[str] = LEVELS
 ) -> TraceFile:
     """The newest file that matches the names; reports if there are others.
 
     Args:
         listing: The available files.
-        requested: run, worker and span.
+        selection: run, worker and span.
         side: Prefix of the options that choose another one, such as `base-`.
         levels: For which of these other choices are reported.
 
     Raises:
         NotFound: No file has these names.
     """
-    file, choices = listing.newest(**requested)
+    file, choices = listing.newest(**selection)
     for level, names in ((level, names) for level, names in choices.items() if level in levels):
-        shown = _with_labels(level, names)
-        others = ", ".join(shown[1:6]) + (", …" if len(names) > 6 else "")
+        names_shown = _with_labels(level, names)
+        others = ", ".join(names_shown[1:6]) + (", …" if len(names) > 6 else "")
         which = "" if level == "worker" else ", the newest"
-        of = f"{level} {shown[0]} of {len(names)}{which}"
+        of = f"{level} {names_shown[0]} of {len(names)}{which}"
         click.echo(f"{of}; choose another with --{side}{level}: {others}", err=True)
     return file
 
@@ -119,7 +119,7 @@ def _with_devices(trace: Trace, name: str | None) -> Trace:
 
 
 @contextmanager
-def opened(
+def open_trace(
     file: TraceFile, device: str | None = None, captures: Sequence[str] = (), *, is_quiet: bool = False
 ) -> Iterator[Trace]:
     """The trace in a file, its devices called `device` if given; it is cached after the answer is printed.
@@ -134,7 +134,7 @@ def opened(
         LogdirError: There is no such capture.
         TraceError: The file or a chosen capture can't be used.
     """
-    folder = configured()
+    folder = configured_cache()
     trace, is_new = _traces_read.pop(file.key) if file.key in _traces_read else _read(file)
     if file.process is None and trace.meta.processes and not is_quiet:
         note_processes(file, trace.meta.processes)
@@ -148,12 +148,12 @@ def opened(
 def _read(file: TraceFile) -> tuple[Trace, bool]:
     """The trace in a file, and whether it was read, not opened from the cache."""
     with reading_bar(file) as note:
-        return open_or_read(file, configured(), note)
+        return open_or_read(file, configured_cache(), note)
 
 
 def note_processes(file: TraceFile, processes: Sequence[Process]) -> None:
     """Report that a file holds several processes, and remember it, so that the next command lists them."""
-    FileProcesses(configured()).note(file, processes)
+    FileProcesses(configured_cache()).note(file, processes)
     names = ", ".join(process.worker for process in processes[:5]) + (", …" if len(processes) > 5 else "")
     words = f"{file.shown} holds {len(processes)} workers, a run of their own: {names}. This is {processes[0].worker}."
     click.echo(visible(words), err=True)

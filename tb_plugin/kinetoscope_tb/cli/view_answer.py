@@ -13,7 +13,7 @@ from ..web import encode
 from ..web.json_text import json_text
 from .print_rows import print_rows
 from .row_options import RowOptions
-from .traces import chosen, listed, opened
+from .traces import choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,16 +44,16 @@ def print_view(
     parameters: dict[str, str | None] = options
     captures: Sequence[str] = options.pop("captures", ())
     arguments = view.arguments({name: value for name, value in parameters.items() if value is not None})
-    listing, names = listed(path, communication), {"run": run, "worker": worker, "span": span}
+    listing, names = list_files(path, communication), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
-        file = chosen(listing, names)
-        with opened(file, device_name, captures) as trace:
+        file = choose_file(listing, names)
+        with open_trace(file, device_name, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
             _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(trace, view))
     else:
         from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-        ranks = side_by_side(listing, chosen(listing, names, levels=("run", "span")), view.scope)
+        ranks = side_by_side(listing, choose_file(listing, names, levels=("run", "span")), view.scope)
         _print_answer(view, compute(view, ranks, arguments), form, rows, {})
 
 

@@ -82,24 +82,24 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
         new: The trace that may have changed.
     """
     of_views = {name: compare(views[name], base, new) for name in KINDS if not _lacks(views[name], base, new)}
-    rows = [_rows(KINDS[name], one.frame, one.columns[0]) for name, one in of_views.items()]
+    rows = [_rows(KINDS[name], comparison.frame, comparison.columns[0]) for name, comparison in of_views.items()]
     basis = of_views["overview"].basis
     rows += _idle_causes(views["idle"], base, new, basis)
-    timed = pl.concat([pl.DataFrame(schema=Changes.schema()), *rows], how="diagonal")
-    timed = timed.filter(pl.col("name") != "Step")
-    both = pl.concat([_in_order(timed), _facts(views["environment"], base, new)], how="diagonal")
+    amounts = pl.concat([pl.DataFrame(schema=Changes.schema()), *rows], how="diagonal")
+    amounts = amounts.filter(pl.col("name") != "Step")
+    both = pl.concat([_in_order(amounts), _facts(views["environment"], base, new)], how="diagonal")
     why_only_shares = basis.why_not if basis.is_of_shares else ""
     sentence = headline(base, new, basis.why_uncertain, why_only_shares)
     return ChangeList(sentence, basis, Changes.of(both.select(Changes.schema().names())))
 
 
-def _in_order(timed: pl.DataFrame) -> pl.DataFrame:
+def _in_order(amounts: pl.DataFrame) -> pl.DataFrame:
     """The largest changes of all kinds, the largest first.
 
     What the other kinds say of communication includes its waiting, so that comes first where it is most of the largest.
     """
     size = pl.coalesce(pl.col("delta_ns").abs().cast(pl.Float64), pl.col("delta_frac").abs())
-    largest = timed.with_columns(size=size).filter(
+    largest = amounts.with_columns(size=size).filter(
         (pl.col("size") > 0) & (pl.col("size") >= _LEAST_FRAC * pl.col("size").max())
     )
     is_cause = (pl.col("kind") == OF_COMMUNICATION) & (pl.col("size") >= _MOSTLY * pl.col("size").max())
@@ -118,8 +118,8 @@ def with_parts_of_communication(result: ChangeList, base: pl.DataFrame, new: pl.
     """
     parts = _of_steps(OF_COMMUNICATION, [base, new], is_judged=not result.basis.why_uncertain)
     is_fact = pl.col("kind") == "environment"
-    timed = pl.concat([result.frame.filter(~is_fact), parts], how="diagonal")
-    frame = pl.concat([_in_order(timed), result.frame.filter(is_fact)], how="diagonal")
+    amounts = pl.concat([result.frame.filter(~is_fact), parts], how="diagonal")
+    frame = pl.concat([_in_order(amounts), result.frame.filter(is_fact)], how="diagonal")
     return replace(result, frame=Changes.of(frame.select(Changes.schema().names())))
 
 
@@ -130,7 +130,7 @@ def _of_steps(kind: str, sides: Sequence[pl.DataFrame], *, is_judged: bool) -> p
     if is_judged:
         spreads = [Spread.of(value.T) for value in values]
         limit = margin(spreads[0], spreads[1], means[1] - means[0])
-    return _compared(kind, sides[0].columns, means[0], means[1], limit, unit="ns")
+    return _compare_means(kind, sides[0].columns, means[0], means[1], limit, unit="ns")
 
 
 def _lacks(view: View, base: Trace, new: Trace) -> bool:
@@ -165,7 +165,7 @@ def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.D
             cause.to_numpy().astype(np.float64).sum(axis=0) / max(1, side["window_ns"].sum())
             for cause, side in zip(causes, sides, strict=True)
         ]
-        return [_compared("idle cause", names, shares[0], shares[1], None)]
+        return [_compare_means("idle cause", names, shares[0], shares[1], None)]
     is_judged = has_steps(base) and has_steps(new) and not basis.why_uncertain
     return [_of_steps("idle cause", causes, is_judged=is_judged)]
 
@@ -178,7 +178,7 @@ def _causes_by_step(view: View, trace: Trace) -> pl.DataFrame:
     return frame.group_by("step", maintain_order=True).agg(pl.col("window_ns", *causes).sum()).drop("step")
 
 
-def _compared(
+def _compare_means(
     of: str, names: list[str], base: np.ndarray, new: np.ndarray, limit: np.ndarray | None, unit: str = "frac"
 ) -> pl.DataFrame:
     dtype = pl.Int64 if unit == "ns" else pl.Float64

@@ -13,10 +13,10 @@ from ..errors import BadParameter
 from ..pictures import charted_columns, parent_column
 from ..table import BOOL, BYTES, COUNT, DURATION, FLOP, NUMERIC, Column, Table
 from ..trace import Trace
-from ..view import Recorded, View
+from ..view import Subject, View
 from .runs import side_of_run, without_steps
 from .shares import comparable_columns, share_columns, weights, why_only_shares, with_shares
-from .sides import Side, identity, side, why_not_per_step
+from .sides import Side, compute_side, identity, why_not_per_step
 from .statistics import Spread, margin
 from .table import SIDE, compared_table
 from .tree_paths import labels, parents, shown_names
@@ -65,16 +65,16 @@ class Basis:
         if self.is_of_shares:
             return f"Shares and means per call instead of times: {self.why_not}."
         if self.is_per_step:
-            counted = f"Per step: {_steps(self.base_steps)} of the base and {_steps(self.new_steps)} of the new trace."
+            basis = f"Per step: {_steps(self.base_steps)} of the base and {_steps(self.new_steps)} of the new trace."
         else:
-            counted = f"Not per step: {self.why_not}."
+            basis = f"Not per step: {self.why_not}."
         if self.why_uncertain:
-            return f"{counted} No difference is certain: {self.why_uncertain}."
+            return f"{basis} No difference is certain: {self.why_uncertain}."
         if min(self.base_samples, self.new_samples) < 2:
-            return f"{counted} Noise is unknown: estimating it takes two steps on both sides."
-        sampled = f"{self.base_samples} and {self.new_samples} steps"
+            return f"{basis} Noise is unknown: estimating it takes two steps on both sides."
+        samples = f"{self.base_samples} and {self.new_samples} steps"
         return (
-            f"{counted} Noise is the variation within these: {sampled} (Welch's test of times, 99 %, and of their "
+            f"{basis} Noise is the variation within these: {samples} (Welch's test of times, 99 %, and of their "
             "logarithms, 99.5 %). Another recording of the same code may differ by more: kinetoscope gate compares "
             "several a side."
         )
@@ -128,26 +128,26 @@ def compare(
     """
     works = Workload.of(base), Workload.of(new)
     why_shares = why_only_shares(base, new, works)
-    chosen = _chosen_shares(view, columns, why_shares) if why_shares else _chosen(view, columns)
+    selection = _select_shares(view, columns, why_shares) if why_shares else _select_columns(view, columns)
     why_not = why_shares or why_not_per_step(view, base, new)
     per_step = not why_not
-    sides = [side(view, trace, arguments or {}, chosen, per_step=per_step) for trace in (base, new)]
+    sides = [compute_side(view, trace, arguments or {}, selection, per_step=per_step) for trace in (base, new)]
     if why_shares:
-        sides = [with_shares(view, one) for one in sides]
-    instead = [] if columns else _instead(view, chosen, sides)
+        sides = [with_shares(view, side) for side in sides]
+    instead = [] if columns else _instead(view, selection, sides)
     if instead:
-        others = [column.name for column in chosen[len(instead) :] if column.name not in instead]
+        others = [column.name for column in selection[len(instead) :] if column.name not in instead]
         return compare(view, base, new, arguments=arguments, columns=[*instead, *others])
     if view.within == "steps":
-        sides = _paired(sides)
+        sides = _pair_steps(sides)
     why_uncertain = difference_of_work(*works)
-    return _comparison(view, chosen, sides, why_not, is_of_shares=bool(why_shares), why_uncertain=why_uncertain)
+    return _comparison(view, selection, sides, why_not, is_of_shares=bool(why_shares), why_uncertain=why_uncertain)
 
 
 def compare_runs(
     view: View,
-    base: Recorded,
-    new: Recorded,
+    base: Subject,
+    new: Subject,
     *,
     arguments: Mapping[str, Any] | None = None,
     columns: Sequence[str] = (),
@@ -167,14 +167,14 @@ def compare_runs(
     if _NUMBER in view.table.key:
         raise BadParameter(f"The view {view.id!r} can't be compared: its rows don't occur in other runs.")
     of_ranks = without_steps(view)
-    chosen = _chosen(of_ranks, columns)
-    sides = [side_of_run(view, of_ranks, ranks, arguments or {}, chosen) for ranks in (base, new)]
-    return _comparison(of_ranks, chosen, sides, "" if sides[0].samples else "this view covers whole runs")
+    selection = _select_columns(of_ranks, columns)
+    sides = [side_of_run(view, of_ranks, ranks, arguments or {}, selection) for ranks in (base, new)]
+    return _comparison(of_ranks, selection, sides, "" if sides[0].samples else "this view covers whole runs")
 
 
 def _comparison(
     view: View,
-    chosen: Sequence[Column],
+    selection: Sequence[Column],
     sides: Sequence[Side],
     why_not: str,
     *,
@@ -183,15 +183,15 @@ def _comparison(
 ) -> Comparison:
     """The sides, joined; values are per step unless there is a reason why not."""
     per_step = not why_not
-    joined = _joined(view, sides, chosen)
-    table = compared_table(view, chosen, is_per_step=per_step)
-    judged_sides = [replace(one, spread=None) for one in sides] if why_uncertain else sides
-    parts = [_part(column, joined, judged_sides, is_per_step=per_step) for column in chosen]
-    frame = _ordered(view, joined.with_columns(*(series for part in parts for series in part)), chosen)
+    rows = _join(view, sides, selection)
+    table = compared_table(view, selection, is_per_step=per_step)
+    judged_sides = [replace(side, spread=None) for side in sides] if why_uncertain else sides
+    parts = [_part(column, rows, judged_sides, is_per_step=per_step) for column in selection]
+    frame = _sort(view, rows.with_columns(*(series for part in parts for series in part)), selection)
     if parent := parent_column(view.table.picture):
-        above = parents(frame, [(one.frame, view.table) for one in sides])
+        above = parents(frame, [(side.frame, view.table) for side in sides])
         frame = frame.with_columns(above.alias(parent))
-    (old, latest), has_numbers = sides, any(column.kind in NUMERIC for column in chosen)
+    (old, latest), has_numbers = sides, any(column.kind in NUMERIC for column in selection)
     basis = Basis(
         why_not,
         base_steps=old.steps,
@@ -203,10 +203,10 @@ def _comparison(
         is_of_shares=is_of_shares and has_numbers,
         why_uncertain=why_uncertain,
     )
-    return Comparison(view, tuple(chosen), table, table.of(frame.select(table.schema().names())), basis)
+    return Comparison(view, tuple(selection), table, table.of(frame.select(table.schema().names())), basis)
 
 
-def _chosen(view: View, names: Sequence[str]) -> list[Column]:
+def _select_columns(view: View, names: Sequence[str]) -> list[Column]:
     if not view.comparable_columns:
         raise BadParameter(f"The view {view.id!r} can't be compared: its rows don't occur in other traces.")
     possible = view.comparable_columns
@@ -221,10 +221,10 @@ def _chosen(view: View, names: Sequence[str]) -> list[Column]:
     return [by_name[name] for name in dict.fromkeys(names or usual) if name]
 
 
-def _chosen_shares(view: View, names: Sequence[str], why: str) -> list[Column]:
+def _select_shares(view: View, names: Sequence[str], why: str) -> list[Column]:
     """The columns to compare if amounts can't be, and why they can't."""
     by_name = {column.name: column for column in comparable_columns(view)}
-    _chosen(view, [name for name in names if name not in by_name])  # refuses what can never be compared
+    _select_columns(view, [name for name in names if name not in by_name])  # refuses what can never be compared
     if view.within == "steps" or not by_name:
         raise BadParameter(f"The view {view.id!r} can't be compared: {why}.")
     for name in names:
@@ -235,10 +235,10 @@ def _chosen_shares(view: View, names: Sequence[str], why: str) -> list[Column]:
     return [by_name[name] for name in names] or usual or numbers or list(by_name.values())
 
 
-def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> list[str]:
+def _instead(view: View, selection: Sequence[Column], sides: Sequence[Side]) -> list[str]:
     """The columns to compare instead of a weight without values on both sides; none if none are needed, or exist."""
-    first = chosen[0].name
-    if any(one.frame[first].is_not_null().any() or one.frame.is_empty() for one in sides):
+    first = selection[0].name
+    if any(side.frame[first].is_not_null().any() or side.frame.is_empty() for side in sides):
         return []
     if first == view.table.weight:
         others = [name for name in charted_columns(view.table.picture) if name != first]
@@ -247,43 +247,43 @@ def _instead(view: View, chosen: Sequence[Column], sides: Sequence[Side]) -> lis
     return next(iter(shares[1:]), []) if shares and shares[0][0] == first else []
 
 
-def _paired(sides: Sequence[Side]) -> list[Side]:
+def _pair_steps(sides: Sequence[Side]) -> list[Side]:
     """Sides whose rows are steps, paired by their order: two traces seldom have the same step numbers."""
-    names = [one.frame["step"].to_list() for one in sides]
+    names = [side.frame["step"].to_list() for side in sides]
     most = max(map(len, names))
-    padded = [[*some, *[None] * (most - len(some))] for some in names]
-    together = [b if b == n or n is None else n if b is None else f"{b} | {n}" for b, n in zip(*padded, strict=True)]
+    numbers = [[*steps, *[None] * (most - len(steps))] for steps in names]
+    together = [b if b == n or n is None else n if b is None else f"{b} | {n}" for b, n in zip(*numbers, strict=True)]
     return [
         Side(
-            one.frame.with_columns(step=pl.Series(together[: one.frame.height], dtype=pl.String)),
-            None if one.spread is None else one.spread.with_columns(step=pl.Series(together[: one.spread.height])),
-            one.steps,
-            one.samples,
-            one.averaged,
-            one.is_missing,
+            side.frame.with_columns(step=pl.Series(together[: side.frame.height], dtype=pl.String)),
+            None if side.spread is None else side.spread.with_columns(step=pl.Series(together[: side.spread.height])),
+            side.steps,
+            side.samples,
+            side.averaged,
+            side.is_missing,
         )
-        for one in sides
+        for side in sides
     ]
 
 
-def _joined(view: View, sides: Sequence[Side], columns: Sequence[Column]) -> pl.DataFrame:
+def _join(view: View, sides: Sequence[Side], columns: Sequence[Column]) -> pl.DataFrame:
     """Key, `only_in`, and each column's values and spread per side."""
     ids, keys = identity(view), shown_names(view.table)
     frames = []
-    for name, one in zip(("base", "new"), sides, strict=True):
-        frame = one.frame.select(
+    for name, side in zip(("base", "new"), sides, strict=True):
+        frame = side.frame.select(
             *dict.fromkeys([*ids, *keys]), *(_comparable_value(c).alias(f"{name}_{c.name}") for c in columns)
         ).with_columns(pl.lit(value=True).alias(f"is in {name}"))
-        if one.spread is not None:
-            spread = one.spread.rename({c: f"{name} {c}" for c in one.spread.columns if c not in ids})
+        if side.spread is not None:
+            spread = side.spread.rename({c: f"{name} {c}" for c in side.spread.columns if c not in ids})
             frame = frame.join(spread, on=ids, how="left", nulls_equal=True)
         frames.append(frame)
     base, new = frames
-    joined = base.join(new, on=ids, how="full", nulls_equal=True, suffix=" of new")
+    rows = base.join(new, on=ids, how="full", nulls_equal=True, suffix=" of new")
     both = [pl.coalesce(name, f"{name} of new").alias(name) for name in dict.fromkeys([*ids, *keys])]
     in_base, in_new = pl.col("is in base").is_not_null(), pl.col("is in new").is_not_null()
     only = pl.when(~in_new).then(pl.lit("base")).when(~in_base).then(pl.lit("new")).alias(SIDE)
-    return joined.with_columns(*both, only)
+    return rows.with_columns(*both, only)
 
 
 def _comparable_value(column: Column) -> pl.Expr:
@@ -294,17 +294,17 @@ def _comparable_value(column: Column) -> pl.Expr:
     return pl.when(value).then(pl.lit("yes")).when(~value).then(pl.lit("no"))
 
 
-def _part(column: Column, joined: pl.DataFrame, sides: Sequence[Side], *, is_per_step: bool) -> list[pl.Series]:
+def _part(column: Column, rows: pl.DataFrame, sides: Sequence[Side], *, is_per_step: bool) -> list[pl.Series]:
     """The columns of the comparison for one column of the view."""
-    base, new = (joined[f"{name}_{column.name}"] for name in ("base", "new"))
+    base, new = (rows[f"{name}_{column.name}"] for name in ("base", "new"))
     if column.kind not in NUMERIC:
-        changed = base.ne_missing(new)
-        words = pl.select(pl.when(changed).then(pl.lit("changed")).otherwise(pl.lit("same"))).to_series()
+        is_different = base.ne_missing(new)
+        words = pl.select(pl.when(is_different).then(pl.lit("changed")).otherwise(pl.lit("same"))).to_series()
         return [words.alias(f"{column.name}_verdict")]
     if is_per_step and column.adds_up and column.kind in _ROUNDED:
         base, new = (values.round().cast(pl.Int64) for values in (base, new))
-    delta = _with_zero(column, new, joined, sides[1]) - _with_zero(column, base, joined, sides[0])
-    noise = _noise(column, joined, sides, delta)
+    delta = _with_zero(column, new, rows, sides[1]) - _with_zero(column, base, rows, sides[0])
+    noise = _noise(column, rows, sides, delta)
     parts = pl.DataFrame({"base": base, "new": new, "delta": delta, "noise": noise})
     ratio = pl.when(pl.col("base") != 0).then(pl.col("new") / pl.col("base"))
     return parts.select(
@@ -317,29 +317,29 @@ def _part(column: Column, joined: pl.DataFrame, sides: Sequence[Side], *, is_per
     ).get_columns()
 
 
-def _with_zero(column: Column, values: pl.Series, joined: pl.DataFrame, one: Side) -> pl.Series:
+def _with_zero(column: Column, values: pl.Series, rows: pl.DataFrame, side: Side) -> pl.Series:
     """Values with 0 for amounts of missing rows, unless the trace doesn't have the amount at all."""
-    is_recorded = not one.is_missing and (one.frame.is_empty() or one.frame[column.name].count() > 0)
+    is_recorded = not side.is_missing and (side.frame.is_empty() or side.frame[column.name].count() > 0)
     if not (column.adds_up and is_recorded):
         return values
-    absent = joined[SIDE] == ("new" if values.name.startswith("base_") else "base")
+    absent = rows[SIDE] == ("new" if values.name.startswith("base_") else "base")
     return pl.select(pl.when(absent.fill_null(value=False)).then(0).otherwise(values).alias(values.name)).to_series()
 
 
-def _noise(column: Column, joined: pl.DataFrame, sides: Sequence[Side], delta: pl.Series) -> pl.Series:
+def _noise(column: Column, rows: pl.DataFrame, sides: Sequence[Side], delta: pl.Series) -> pl.Series:
     """The margin within which a difference is noise; null if unknown."""
-    if any(one.spread is None for one in sides):
-        return pl.Series("noise", [None] * joined.height, dtype=pl.Float64)
+    if any(side.spread is None for side in sides):
+        return pl.Series("noise", [None] * rows.height, dtype=pl.Float64)
     spreads = []
-    for name, one in zip(("base", "new"), sides, strict=True):
+    for name, side in zip(("base", "new"), sides, strict=True):
         # An amount that occurs in no step is 0 in each of them.
-        nothing, none = (0.0, one.samples) if column.adds_up else (np.nan, 0)
-        absent = {"var": nothing, "n": none, "r": 0.0, "log mean": np.nan, "log var": np.nan, "log r": np.nan}
+        zero, none = (0.0, side.samples) if column.adds_up else (np.nan, 0)
+        absent = {"var": zero, "n": none, "r": 0.0, "log mean": np.nan, "log var": np.nan, "log r": np.nan}
         variance, number, correlation, *of_logarithms = (
-            joined[f"{name} {part} {column.name}"].cast(pl.Float64).fill_null(value).to_numpy()
+            rows[f"{name} {part} {column.name}"].cast(pl.Float64).fill_null(value).to_numpy()
             for part, value in absent.items()
         )
-        steps = one.averaged * number / max(1, one.samples)
+        steps = side.averaged * number / max(1, side.samples)
         spreads.append(Spread(variance, number, correlation, steps, *of_logarithms))
     change = delta.cast(pl.Float64).fill_null(np.nan).to_numpy()
     return pl.Series("noise", margin(spreads[0], spreads[1], change)).fill_nan(None)
@@ -363,7 +363,7 @@ def _as_kind(values: pl.Expr, column: Column) -> pl.Expr:
     return values.round().cast(pl.Int64) if column.kind in _ROUNDED else values.cast(pl.Float64)
 
 
-def _ordered(view: View, frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
+def _sort(view: View, frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFrame:
     """The largest change of the first column first; unknown changes last."""
     first = columns[0]
     key = [

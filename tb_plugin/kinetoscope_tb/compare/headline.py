@@ -88,10 +88,12 @@ def _certainty(before: Floats, after: Floats) -> str:
     if delta == 0:
         return "."
     odd = [(outliers(steps), steps.size, side) for steps, side in ((before, "base"), (after, "new"))]
-    named = [f"{count} of {size} {side} steps" for count, size, side in odd if count]
+    counts_by_side = [f"{count} of {size} {side} steps" for count, size, side in odd if count]
     single = sum(count for count, *_ in odd) == 1
-    if named:
-        return f", not certain: {' and '.join(named)} {'is an outlier' if single else 'are outliers'}; {median}."
+    if counts_by_side:
+        return (
+            f", not certain: {' and '.join(counts_by_side)} {'is an outlier' if single else 'are outliers'}; {median}."
+        )
     least = pair_of_times(limit)
     return f", not certain: with these steps a change below {least} can be chance; {median}."
 

@@ -108,14 +108,14 @@ def parse_rule(text: str, views: Mapping[str, View], default: str) -> Rule:
             "operators.device_self_ns>10% or aten::mm>1ms."
         )
     subject = match["subject"]
-    named = _SUBJECT.fullmatch(subject)
+    reference = _SUBJECT.fullmatch(subject)
     grows, limits = match["sign"] == ">", tuple(_limit(part) for part in re.split(r"\s+and\s+", match["limits"]))
     if subject == "step":
-        return _checked(Rule(text, "overview", "mean_ns", "Step", grows, limits), views["overview"])
-    if named and named["view"] in views:
-        view = views[named["view"]]
-        return _checked(Rule(text, view.id, named["column"] or "", named["row"], grows, limits), view)
-    return _checked(Rule(text, default, "", subject, grows, limits), views[default])
+        return _check_unit(Rule(text, "overview", "mean_ns", "Step", grows, limits), views["overview"])
+    if reference and reference["view"] in views:
+        view = views[reference["view"]]
+        return _check_unit(Rule(text, view.id, reference["column"] or "", reference["row"], grows, limits), view)
+    return _check_unit(Rule(text, default, "", subject, grows, limits), views[default])
 
 
 def _limit(text: str) -> Limit:
@@ -126,7 +126,7 @@ def _limit(text: str) -> Limit:
     return Limit(float(number) * factor, is_relative=False, kind=kind)
 
 
-def _checked(rule: Rule, view: View) -> Rule:
+def _check_unit(rule: Rule, view: View) -> Rule:
     column = compared_column(rule, view)
     for limit in rule.limits:
         is_plain = limit.kind is None and column.kind not in (DURATION, BYTES, FRACTION)
@@ -166,21 +166,21 @@ def judge(rule: Rule, comparison: Comparison, *, ignores_noise: bool, is_within_
         NotFound: Neither side has the row.
     """
     column = compared_column(rule, comparison.view)
-    rows = _named(rule, comparison)
+    rows = _rows_of(rule, comparison)
     base, delta = pl.col(f"base_{column.name}"), pl.col(f"delta_{column.name}")
     change = delta if rule.grows else -delta
     beyond = [change > limit.amount * (base.abs().fill_null(0) if limit.is_relative else 1.0) for limit in rule.limits]
-    passing = rows.filter(pl.all_horizontal(beyond))
+    beyond_limits = rows.filter(pl.all_horizontal(beyond))
     verdict = pl.col(f"{column.name}_verdict")
     is_noise = pl.lit(value=False) if ignores_noise else verdict == "not certain"
     is_judged = pl.lit(value=True)
     if not ignores_noise and column.kind not in _OF_THE_CODE:
         is_judged = pl.lit(is_within_recording).and_(verdict == BEYOND)
-    beyond_noise = passing.filter(~is_noise)
-    broken = beyond_noise.filter(is_judged)
-    names = tuple(row_names(comparison, broken))
-    in_noise = passing.height - beyond_noise.height
-    return Verdict(rule, column, names, broken, in_noise, beyond_noise.filter(~is_judged))
+    beyond_noise = beyond_limits.filter(~is_noise)
+    violations = beyond_noise.filter(is_judged)
+    names = tuple(row_names(comparison, violations))
+    in_noise = beyond_limits.height - beyond_noise.height
+    return Verdict(rule, column, names, violations, in_noise, beyond_noise.filter(~is_judged))
 
 
 def row_names(comparison: Comparison, rows: pl.DataFrame) -> pl.Series:
@@ -189,7 +189,7 @@ def row_names(comparison: Comparison, rows: pl.DataFrame) -> pl.Series:
     return rows.select(pl.concat_str(key, separator=JOINT, ignore_nulls=True)).to_series()
 
 
-def _named(rule: Rule, comparison: Comparison) -> pl.DataFrame:
+def _rows_of(rule: Rule, comparison: Comparison) -> pl.DataFrame:
     frame = comparison.frame
     if rule.row is None:
         return frame

@@ -14,7 +14,7 @@ import polars as pl
 
 from ..docstrings import docstring
 from ..table import COUNT, ID, INSTANT, NUMBER, NUMERIC, Column, Table
-from ..view import Recorded, View
+from ..view import Subject, View
 from .sides import NTH, Side, spread_of_rows
 
 _STEP = "step"
@@ -35,19 +35,19 @@ def without_steps(view: View) -> View:
 
 
 def side_of_run(
-    view: View, of_ranks: View, recorded: Recorded, arguments: Mapping[str, Any], columns: Sequence[Column]
+    view: View, of_ranks: View, run: Subject, arguments: Mapping[str, Any], columns: Sequence[Column]
 ) -> Side:
     """One run's part of a comparison.
 
     Args:
         view: The view.
         of_ranks: The same `without_steps`.
-        recorded: The run.
+        run: The run.
         arguments: Of the view.
         columns: The compared columns.
     """
-    frame = view.frame(recorded, arguments)
-    is_missing = view.is_missing(recorded)
+    frame = view.frame(run, arguments)
+    is_missing = view.is_missing(run)
     names = of_ranks.table.schema().names()
     if _STEP not in view.table.key:
         return Side(frame.select(names), None, 0, 0, 0, is_missing)

@@ -61,13 +61,13 @@ def weights(view: View) -> list[Column]:
 def share_columns(view: View, weight: Column) -> list[Column]:
     """The columns that replace an amount: its share, and its mean per call if calls are counted."""
     bare = weight.name.removesuffix(weight.kind.suffix)
-    share = _named(f"{bare}_share_frac", Column(FRACTION, f"Share of the sum over all rows. {weight.doc}"))
+    share = _with_name(f"{bare}_share_frac", Column(FRACTION, f"Share of the sum over all rows. {weight.doc}"))
     if weight.kind is not DURATION or _CALLS not in {column.name for column in view.table.columns}:
         return [share]
-    return [share, _named(f"mean_{weight.name}", Column(DURATION, f"Mean per call. {weight.doc}"))]
+    return [share, _with_name(f"mean_{weight.name}", Column(DURATION, f"Mean per call. {weight.doc}"))]
 
 
-def with_shares(view: View, one: Side) -> Side:
+def with_shares(view: View, side: Side) -> Side:
     """The side with the `share_columns` of each weight."""
     parent = parent_column(view.table.picture)
     is_counted = pl.col(parent).is_null() if parent else pl.lit(value=True)  # children are part of their root
@@ -80,7 +80,7 @@ def with_shares(view: View, one: Side) -> Side:
         parts += [
             pl.when(pl.col(_CALLS) > 0).then(value / pl.col(_CALLS)).round().cast(pl.Int64).alias(c.name) for c in mean
         ]
-    return replace(one, frame=one.frame.with_columns(parts))
+    return replace(side, frame=side.frame.with_columns(parts))
 
 
 def comparable_columns(view: View) -> Sequence[Column]:
@@ -90,6 +90,6 @@ def comparable_columns(view: View) -> Sequence[Column]:
     return [*(column for weight in weights(view) for column in share_columns(view, weight)), *own]
 
 
-def _named(name: str, column: Column) -> Column:
+def _with_name(name: str, column: Column) -> Column:
     column.name = name
     return column

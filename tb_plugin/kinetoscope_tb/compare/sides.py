@@ -50,33 +50,37 @@ def identity(view: View) -> list[str]:
     return [PATH] if parent_column(view.table.picture) else list(view.table.key)
 
 
-def side(view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequence[Column], *, per_step: bool) -> Side:
+def compute_side(
+    view: View, trace: Trace, arguments: Mapping[str, Any], columns: Sequence[Column], *, per_step: bool
+) -> Side:
     """One side; `per_step` only if both traces mark steps and the view can be restricted to some of them."""
     trace, arguments = view.part_of(trace, arguments)
-    counted = counted_steps(trace)
+    steps = counted_steps(trace)
     numeric = [column for column in columns if column.kind in NUMERIC]
     if view.within == "steps":
         frame = _frame(view, trace, arguments)
-        rows = frame[counted] if frame.height == trace.steps.height else frame
-        return Side(rows, _spread_between(rows, numeric), len(counted), rows.height, 1, view.is_missing(trace))
+        rows = frame[steps] if frame.height == trace.steps.height else frame
+        return Side(rows, _spread_between(rows, numeric), len(steps), rows.height, 1, view.is_missing(trace))
     if not per_step:
-        return Side(_frame(view, trace, arguments), None, len(counted), 0, 0, view.is_missing(trace))
-    whole = _part(view, trace, counted)
-    frame = _per_step(_frame(view, whole, arguments), numeric, len(counted))
-    places = np.linspace(0, len(counted) - 1, min(len(counted), MOST_SAMPLES)).round().astype(int).tolist()
-    some = _part(view, whole, places)  # all sampled steps first, so that each single one is selected from few rows
-    samples = [_frame(view, _part(view, some, [place]), arguments) for place in range(len(places))]
-    rows = pl.concat([sample.with_columns(pl.lit(place).alias(NTH)) for place, sample in enumerate(samples)])
+        return Side(_frame(view, trace, arguments), None, len(steps), 0, 0, view.is_missing(trace))
+    whole = _part(view, trace, steps)
+    frame = _per_step(_frame(view, whole, arguments), numeric, len(steps))
+    indices = np.linspace(0, len(steps) - 1, min(len(steps), MOST_SAMPLES)).round().astype(int).tolist()
+    sample_steps = _part(
+        view, whole, indices
+    )  # all sampled steps first, so that each single one is selected from few rows
+    samples = [_frame(view, _part(view, sample_steps, [index]), arguments) for index in range(len(indices))]
+    rows = pl.concat([sample.with_columns(pl.lit(index).alias(NTH)) for index, sample in enumerate(samples)])
     spread = spread_of_rows(rows, identity(view), numeric, len(samples))
-    return Side(frame, spread, len(counted), len(samples), len(samples), view.is_missing(trace))
+    return Side(frame, spread, len(steps), len(samples), len(samples), view.is_missing(trace))
 
 
 def values_of_steps(view: View, trace: Trace, columns: Sequence[Column]) -> pl.DataFrame:
     """The view of the counted steps, amounts divided by their number."""
-    counted = counted_steps(trace)
+    steps = counted_steps(trace)
     if view.within not in ("rows", "windows"):
         return _frame(view, trace, {})
-    return _per_step(_frame(view, _part(view, trace, counted), {}), columns, len(counted))
+    return _per_step(_frame(view, _part(view, trace, steps), {}), columns, len(steps))
 
 
 def _per_step(frame: pl.DataFrame, columns: Sequence[Column], steps: int) -> pl.DataFrame:
@@ -145,8 +149,8 @@ def _spread_between(frame: pl.DataFrame, columns: Sequence[Column]) -> pl.DataFr
     values = frame.select(pl.col(column.name).cast(pl.Float64) for column in columns).to_numpy().T
     spread = Spread.of(values.reshape(len(columns), frame.height))
     of_columns = [
-        series.gather([place] * frame.height)
-        for place, column in enumerate(columns)
+        series.gather([index] * frame.height)
+        for index, column in enumerate(columns)
         for series in _columns(spread, column.name)
     ]
     return frame.select(frame.columns[:1]).with_columns(of_columns)

@@ -16,10 +16,10 @@ def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) 
     """One row is a row of either side; per compared column base, new, delta, ratio, noise and verdict."""
     table = view.table
     parent = parent_column(table.picture)
-    keys, shown = labels(table) if parent else table.key, shown_names(table)
+    keys, names = labels(table) if parent else table.key, shown_names(table)
     by_name = {c.name: c for c in table.columns}
     parts: dict[str, object] = {
-        name: Column(by_name[name].kind, by_name[name].doc, shown_as=by_name[name].shown_as) for name in shown
+        name: Column(by_name[name].kind, by_name[name].doc, shown_as=by_name[name].shown_as) for name in names
     }
     parts[SIDE] = Column(TEXT, "The side that alone has the row, base or new; missing if both have it.")
     for column in columns:
@@ -28,9 +28,9 @@ def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) 
         parts[parent] = Column(ID, "Parent row in this table; missing at a root.")
     first = columns[0]
     weight = f"delta_{first.name}" if first.kind in NUMERIC else None
-    drawn = {"key": tuple(keys), "weight": weight, "picture": Tree(parent) if parent else None}
+    attributes = {"key": tuple(keys), "weight": weight, "picture": Tree(parent) if parent else None}
     words = f"How the rows of “{view.title}” differ between two recordings, the base and the new."
-    return type(f"Compared{table.__name__}", (Table,), {"__doc__": words, **parts, **drawn})
+    return type(f"Compared{table.__name__}", (Table,), {"__doc__": words, **parts, **attributes})
 
 
 def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:

@@ -50,25 +50,25 @@ def with_path(frame: pl.DataFrame, table: type[Table]) -> pl.DataFrame:
     nth = pl.int_range(pl.len()).over([column, *labels(table)]).alias("nth")
     own = frame.select(pl.struct(*labels(table), nth).hash(seed=1)).to_series().to_numpy()
     path = np.zeros(frame.height, np.uint64)
-    reached = parent < 0
-    level = np.flatnonzero(reached)
+    is_reached = parent < 0
+    level = np.flatnonzero(is_reached)
     path[level] = own[level]
     while level.size:
         is_above = np.zeros(frame.height, bool)
         is_above[level] = True
-        level = np.flatnonzero(~reached & is_above[np.maximum(parent, 0)])
-        path[level] = _mixed(path[parent[level]], own[level])
-        reached[level] = True
+        level = np.flatnonzero(~is_reached & is_above[np.maximum(parent, 0)])
+        path[level] = _mix(path[parent[level]], own[level])
+        is_reached[level] = True
     return frame.with_columns(pl.Series(PATH, path))
 
 
-def _mixed(above: NDArray[np.uint64], own: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(above: NDArray[np.uint64], own: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A hash of both that depends on their order."""
-    mixed: NDArray[np.uint64] = (above * np.uint64(0x9E3779B97F4A7C15)) ^ own ^ (above >> np.uint64(29))
-    return mixed
+    hashes: NDArray[np.uint64] = (above * np.uint64(0x9E3779B97F4A7C15)) ^ own ^ (above >> np.uint64(29))
+    return hashes
 
 
-def parents(joined: pl.DataFrame, sides: list[tuple[pl.DataFrame, type[Table]]]) -> pl.Series:
+def parents(comparison: pl.DataFrame, sides: list[tuple[pl.DataFrame, type[Table]]]) -> pl.Series:
     """The row number of each row's parent in the joined frame, from the sides' own parents; null at a root."""
     above = pl.concat(
         frame.select(
@@ -77,6 +77,6 @@ def parents(joined: pl.DataFrame, sides: list[tuple[pl.DataFrame, type[Table]]])
         )
         for frame, table in sides
     ).unique(PATH, keep="first")
-    rows = joined.select(pl.col(PATH).alias("above")).with_row_index("row")
-    parent_paths = joined.select(PATH).join(above, on=PATH, how="left", maintain_order="left")
+    rows = comparison.select(pl.col(PATH).alias("above")).with_row_index("row")
+    parent_paths = comparison.select(PATH).join(above, on=PATH, how="left", maintain_order="left")
     return parent_paths.join(rows, on="above", how="left", maintain_order="left")["row"].cast(pl.Int64)

@@ -26,24 +26,24 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     from ..measures.graphs.replayed_kernels import nodes_of
     from ..measures.graphs.replays import replays
 
-    files, replayed = trace.captures, replays(trace)
-    yield from _damaged(files.damaged)
-    duration = trace.device_events["dur_ns"].gather(replayed.rows).to_numpy()
+    files, replay = trace.captures, replays(trace)
+    yield from _damages(files.damaged)
+    duration = trace.device_events["dur_ns"].gather(replay.rows).to_numpy()
     if not duration.sum():
         return
-    joined = join(trace)
-    known = duration[nodes_of(joined, replayed)[0] >= 0].sum() / duration.sum()
-    launches = f"{replayed.launch.size} graph launches replay" if replayed.launch.size > 1 else "1 graph launch replays"
+    graphs = join(trace)
+    share = duration[nodes_of(graphs, replay)[0] >= 0].sum() / duration.sum()
+    launches = f"{replay.launch.size} graph launches replay" if replay.launch.size > 1 else "1 graph launch replays"
     what = f"{launches} {duration.size} kernels, copies and fills"
-    if known < _HARDLY_ANY:
-        yield _no_explanation(trace, what, replayed.rows, int(replayed.launch.size))
+    if share < _HARDLY_ANY:
+        yield _no_explanation(trace, what, replay.rows, int(replay.launch.size))
         return
-    used = {source.capture for source in joined.sources if source.capture >= 0}
-    listed = _first_of([printable(last_part(files.traces[place].path)) for place in sorted(used)])
+    captures = {source.capture for source in graphs.sources if source.capture >= 0}
+    names = _first_of([printable(last_part(files.traces[capture].path)) for capture in sorted(captures)])
     yield Diagnostic(
         "graphs_explained",
-        int(replayed.launch.size),
-        f"{what}. {listed or 'This recording itself'} says which operators these are, for {percent(known)} of their "
+        int(replay.launch.size),
+        f"{what}. {names or 'This recording itself'} says which operators these are, for {percent(share)} of their "
         "time. Their operators, shapes and modules are from there.",
         level="note",
     )
@@ -67,7 +67,7 @@ def _no_explanation(trace: Trace, what: str, rows: NDArray[np.int64], launches: 
     )
 
 
-def _damaged(files: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
+def _damages(files: Sequence[tuple[str, str]]) -> Iterator[Diagnostic]:
     if files:
         problems = _first_of([f"{printable(last_part(path))} ({problem.rstrip('.')})" for path, problem in files])
         yield Diagnostic(

@@ -34,10 +34,10 @@ def _of_members(ranks: Ranks) -> Iterator[Diagnostic]:
             "kinetoscope index --beside.",
             level="note",
         )
-    broken = [member for member in ranks.members if member.summary is None]
-    if broken:
-        examples = "; ".join(f"{member.worker}: {member.problem}" for member in broken[:3])
-        yield Diagnostic("broken_recordings", len(broken), f"Traces are unusable. {examples}", level="loss")
+    unusable = [member for member in ranks.members if member.summary is None]
+    if unusable:
+        examples = "; ".join(f"{member.worker}: {member.problem}" for member in unusable[:3])
+        yield Diagnostic("broken_recordings", len(unusable), f"Traces are unusable. {examples}", level="loss")
     if ranks.duplicates.height:
         yield Diagnostic(
             "rank_twice",

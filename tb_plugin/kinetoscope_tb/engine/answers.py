@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..discovery import TraceFile
     from ..reader import Preview
     from ..trace import Trace
-    from ..view import Recorded, View
+    from ..view import Subject, View
 
 
 Result = TypeVar("Result")
@@ -62,14 +62,14 @@ def ask_all(*questions: Callable[[], Any]) -> list[Any]:
     Raises:
         NotReady: One of them isn't ready.
     """
-    answers, waiting = [], None
+    answers, first_not_ready = [], None
     for question in questions:
         try:
             answers.append(question())
         except NotReady as not_ready:
-            waiting = waiting or not_ready
-    if waiting is not None:
-        raise waiting
+            first_not_ready = first_not_ready or not_ready
+    if first_not_ready is not None:
+        raise first_not_ready
     return answers
 
 
@@ -100,18 +100,18 @@ class Missing:
     hint: str
 
 
-def compute(view: View, recorded: Recorded, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
+def compute(view: View, subject: Subject, arguments: Mapping[str, object]) -> pl.DataFrame | Missing:
     """The view of the trace, or of the run.
 
     Raises:
         BadParameter: The trace has no such phase or step.
     """
-    return Missing(view.hint_for(recorded)) if view.is_missing(recorded) else view.frame(recorded, arguments)
+    return Missing(view.hint_for(subject)) if view.is_missing(subject) else view.frame(subject, arguments)
 
 
-def answer(recorded: Recorded, view: View, *arguments: tuple[str, object]) -> pl.DataFrame | Missing:
+def answer(subject: Subject, view: View, *arguments: tuple[str, object]) -> pl.DataFrame | Missing:
     """The same as a function of hashable arguments, by which results are cached."""
-    return compute(view, recorded, dict(arguments))
+    return compute(view, subject, dict(arguments))
 
 
 def cached_frame(trace: Trace, view: View) -> pl.DataFrame | None:

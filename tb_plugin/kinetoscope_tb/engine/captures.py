@@ -52,9 +52,9 @@ class CapturePlaces:
     def __bool__(self) -> bool:
         return bool(self.likely or self.spans)
 
-    def stamps(self, used: Sequence[str]) -> Mapping[str, Any]:
-        """What changes when a search would come to something else; `used` are the files that it came to."""
-        spans = [span for span in self.spans if not used or span.path in used]
+    def stamps(self, traces_used: Sequence[str]) -> Mapping[str, Any]:
+        """What changes when a search would come to something else; `traces_used` are the files that it came to."""
+        spans = [span for span in self.spans if not traces_used or span.path in traces_used]
         return {entry.path: entry.stamp for entry in (*self.likely, *spans)}
 
 
@@ -93,11 +93,11 @@ def with_captures(trace: Trace, file: TraceFile, cache: Cache | None, read: Read
     Raises:
         TraceError: A recording that the user chose can't be read.
     """
-    places = capture_places(file, trace)
-    return trace if places is None else finished_trace(trace, file, cache, read, places)
+    candidates = capture_places(file, trace)
+    return trace if candidates is None else finished_trace(trace, file, cache, read, candidates)
 
 
-def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Read, places: CapturePlaces) -> Trace:
+def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Read, candidates: CapturePlaces) -> Trace:
     """A trace with graphs, joined with its captures, or a snapshot with its trace; what can't be compared is left out.
 
     Raises:
@@ -109,19 +109,19 @@ def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Rea
     is_snapshot = has_snapshot_alone(trace)
     try:
         if is_snapshot:
-            return _with_trace(trace, file, cache, read, places)
-        return join_captures(trace, search_captures(trace, file, cache, read, places))
+            return _with_trace(trace, file, cache, read, candidates)
+        return join_captures(trace, search_captures(trace, file, cache, read, candidates))
     except TraceError:
         raise
     except Exception as error:  # whatever the files next to it hold, the recording itself is shown
         logger.exception("What lies next to %s can't be compared", file.path)
         problem = f"comparing it failed because of a bug in Kinetoscope ({type(error).__name__}). Please report it."
         if is_snapshot:
-            return _without_trace(trace, places.likely[0].path, problem)
-        return join_captures(trace, CaptureFiles(damaged=tuple((entry.path, problem) for entry in places.likely)))
+            return _without_trace(trace, candidates.likely[0].path, problem)
+        return join_captures(trace, CaptureFiles(damaged=tuple((entry.path, problem) for entry in candidates.likely)))
 
 
-def _with_trace(snapshot: Trace, file: TraceFile, cache: Cache | None, read: Read, places: CapturePlaces) -> Trace:
+def _with_trace(snapshot: Trace, file: TraceFile, cache: Cache | None, read: Read, candidates: CapturePlaces) -> Trace:
     """A memory snapshot with what the first trace that can be read says of its allocations.
 
     Raises:
@@ -129,15 +129,15 @@ def _with_trace(snapshot: Trace, file: TraceFile, cache: Cache | None, read: Rea
     """
     from ..measures.memory.snapshot_join import join_snapshot
 
-    for entry in places.likely:
-        if (entry.bytes or 0) > _LARGEST_TRACE and not places.are_chosen:
+    for entry in candidates.likely:
+        if (entry.bytes or 0) > _LARGEST_TRACE and not candidates.are_chosen:
             problem = f"it has more than {_LARGEST_TRACE >> 20} MiB; pass it with --capture to wait for it."
             snapshot = _without_trace(snapshot, entry.path, problem)
             continue
         try:
-            trace = _opened(entry, file, cache, read)
+            trace = _open(entry, file, cache, read)
         except TraceError as error:
-            if places.are_chosen:
+            if candidates.are_chosen:
                 raise
             logger.warning("The trace of a memory snapshot can't be used: %s", error)
             snapshot = _without_trace(snapshot, entry.path, error.problem)
@@ -154,7 +154,7 @@ def _without_trace(snapshot: Trace, path: str, problem: str) -> Trace:
 
 
 def search_captures(
-    trace: Trace, file: TraceFile, cache: Cache | None, read: Read, places: CapturePlaces
+    trace: Trace, file: TraceFile, cache: Cache | None, read: Read, candidates: CapturePlaces
 ) -> CaptureFiles:
     """The captures of a trace: chosen ones as they are, others if their launches match its graphs.
 
@@ -165,51 +165,54 @@ def search_captures(
     from ..measures.graphs.pairing import UNLIKE, captures_graphs_of
     from ..trace.model import CaptureFiles
 
-    used: list[Trace] = []
-    unused: list[tuple[str, str]] = []
-    damaged: list[tuple[str, str]] = []
+    captures: list[Trace] = []
+    leftovers: list[tuple[str, str]] = []
+    damages: list[tuple[str, str]] = []
     notes: list[pl.DataFrame] = []
-    for entry in _in_turn(places, used):
+    for entry in _in_turn(candidates, captures):
         try:
             if holds_node_notes(entry.name):
-                noted = read_notes(entry.path)
-                if places.are_chosen or noted["node"].is_in(trace.device_events["graph_node_id"].implode()).any():
-                    notes.append(noted)
+                node_notes = read_notes(entry.path)
+                if (
+                    candidates.are_chosen
+                    or node_notes["node"].is_in(trace.device_events["graph_node_id"].implode()).any()
+                ):
+                    notes.append(node_notes)
                 else:
-                    unused.append((entry.path, UNLIKE))
+                    leftovers.append((entry.path, UNLIKE))
                 continue
-            capture = _opened(entry, file, cache, read)
+            capture = _open(entry, file, cache, read)
         except TraceError as error:
-            if places.are_chosen:
+            if candidates.are_chosen:
                 raise
             logger.warning("A capture can't be used: %s", error)
-            damaged.append((entry.path, error.problem))
+            damages.append((entry.path, error.problem))
             continue
-        if places.are_chosen or captures_graphs_of(trace, capture):
-            used.append(capture)
+        if candidates.are_chosen or captures_graphs_of(trace, capture):
+            captures.append(capture)
         else:
-            unused.append((entry.path, UNLIKE))
-    return CaptureFiles(tuple(used), merge_notes(notes), tuple(unused), tuple(damaged))
+            leftovers.append((entry.path, UNLIKE))
+    return CaptureFiles(tuple(captures), merge_notes(notes), tuple(leftovers), tuple(damages))
 
 
-def _in_turn(places: CapturePlaces, used: Sequence[Trace]) -> Iterator[Entry]:
+def _in_turn(candidates: CapturePlaces, captures: Sequence[Trace]) -> Iterator[Entry]:
     """The files to compare; spans only while none is used."""
-    yield from places.likely
+    yield from candidates.likely
     left = _MOST_BYTES
-    for span in places.spans:
+    for span in candidates.spans:
         left -= span.bytes or 0
-        if not used and left >= 0 and _begins_capture(span.path, span.stamp):
+        if not captures and left >= 0 and _begins_capture(span.path, span.stamp):
             yield span
 
 
-def _opened(entry: Entry, file: TraceFile, cache: Cache | None, read: Read) -> Trace:
+def _open(entry: Entry, file: TraceFile, cache: Cache | None, read: Read) -> Trace:
     """Another recording, as the trace of a file.
 
     Raises:
         TraceError: It can't be used.
     """
-    place = {"path": entry.path, "bytes": entry.bytes or 0, "stamp": entry.stamp}
-    sibling = replace(file, captures=None, notes=(), process=None, **place)
+    identity = {"path": entry.path, "bytes": entry.bytes or 0, "stamp": entry.stamp}
+    sibling = replace(file, captures=None, notes=(), process=None, **identity)
     trace, is_new = open_or_read(sibling, cache, None, read)
     if is_new and cache is not None:
         write_to_cache(trace, sibling, cache)

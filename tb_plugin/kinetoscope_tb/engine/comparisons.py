@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from ..compare.changes import ChangeList
     from ..compare.comparison import Comparison
     from ..compare.step_difference import Difference
-    from ..view import Recorded, View
+    from ..view import Subject, View
 
 
 def compute_comparison(
-    view: View, base: Recorded, new: Recorded, arguments: Mapping[str, object], columns: Sequence[str] = ()
+    view: View, base: Subject, new: Subject, arguments: Mapping[str, object], columns: Sequence[str] = ()
 ) -> Comparison | Missing:
     """The view of both traces, or of both runs if it is about all ranks, compared.
 

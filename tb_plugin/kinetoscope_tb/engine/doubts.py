@@ -6,7 +6,7 @@ from ..advice.facts import Facts
 from ..advice.faults import Faults
 from ..diagnostics import physics
 from ..trace import Trace
-from ..trace.model import Undermined
+from ..trace.model import NumberKind
 from ..trace.results import once_per_recording
 from ..view import View
 
@@ -20,6 +20,6 @@ def doubt(trace: Trace, view: View) -> str:
 
 
 @once_per_recording
-def _doubt(trace: Trace, numbers: frozenset[Undermined]) -> str:
+def _doubt(trace: Trace, numbers: frozenset[NumberKind]) -> str:
     diagnostics = (*trace.diagnostics, *physics.diagnose(trace))
     return Faults(Facts(trace), diagnostics).doubt(numbers)

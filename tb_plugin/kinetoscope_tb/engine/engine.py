@@ -33,7 +33,7 @@ from .files import event_in, read_traces
 from .future_cache import FutureCache, Pending
 from .histories import Histories
 from .parsed_files import ParsedFiles
-from .read_queue import Abandoned
+from .read_queue import NotNeeded
 from .run_cache import RunCache
 from .trace_cache import MOST_RESULTS, TraceCache, TraceEntry
 from .workers import Workers, is_done
@@ -134,7 +134,7 @@ class Engine:
         return None if listing is None else self._processes.expand(listing)
 
     def _list(self) -> Listing:
-        begun, logdirs = self._clock(), self._logdirs
+        begin, logdirs = self._clock(), self._logdirs
         try:
             listing = list_traces(logdirs, self._heads, self._manifests, self._patterns)
             self._processes.expand(listing)  # looks into the cache on disk
@@ -142,7 +142,7 @@ class Engine:
             return listing
         finally:
             end = self._clock()
-            self._listing_took_s = end - begun
+            self._listing_took_s = end - begin
             with self._lock:
                 self._listed_at = end if logdirs is self._logdirs else float("-inf")
 
@@ -208,11 +208,11 @@ class Engine:
             raise NotReady(LoadingProgress("listing"))
         return listing
 
-    def shown(self, path: str) -> str:
+    def path_on_page(self, path: str) -> str:
         """A file's path as the page may show it, without this machine's folders."""
-        listed = self._listing.files if self._listing else ()
+        files = self._listing.files if self._listing else ()
         is_elsewhere = is_url(path) or Path(path).is_absolute()
-        return next((file.shown for file in listed if file.path == path), last_part(path) if is_elsewhere else path)
+        return next((file.shown for file in files if file.path == path), last_part(path) if is_elsewhere else path)
 
     def trace(self, file: TraceFile, *, reads_captures: bool = True) -> Trace:
         """The trace in a file, read at the first call.
@@ -238,7 +238,7 @@ class Engine:
             raise NotReady(entry.progress(self._clock()))
         try:
             entry.future.result()
-        except Abandoned as error:  # meanwhile: the next question starts it again
+        except NotNeeded as error:  # meanwhile: the next question starts it again
             raise NotReady(LoadingProgress("waiting")) from error
         return entry
 
@@ -263,7 +263,7 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         trace = self._trace_for(view, file, waits_for_captures=waits_for_captures)
-        after = self._shared(file, trace, view.shares)
+        after = self._shares_of(file, trace, view.shares)
         result = self._traces.result(file, trace, answer, view, *sorted(arguments.items()), after=after)
         return merge_run_notes(view, result_within(result, self._patience_s, "analyzing"), file)
 
@@ -272,7 +272,9 @@ class Engine:
         trace = self.trace(file, reads_captures=view.reads_captures and waits_for_captures)
         return trace if view.reads_captures else trace.recording
 
-    def _shared(self, file: TraceFile, trace: Trace, shares: Callable[[Trace], object] | None) -> Future[object] | None:
+    def _shares_of(
+        self, file: TraceFile, trace: Trace, shares: Callable[[Trace], object] | None
+    ) -> Future[object] | None:
         """What views begin with is about what was recorded alone."""
         return None if shares is None else self._traces.result(file, trace.recording, shares, most=None)
 
@@ -303,8 +305,8 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         listing = self._last_listing()
-        listed = listing.find(file.run, file.worker, file.span)
-        return self._runs.frame(view, listing, listed, arguments)
+        current = listing.find(file.run, file.worker, file.span)
+        return self._runs.frame(view, listing, current, arguments)
 
     def about_ranks(self, file: TraceFile, question: Callable[[Ranks], Result]) -> Result:
         """The result of a function of all recordings of a file's span, computed at the first call.
@@ -313,8 +315,8 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         listing = self._last_listing()
-        listed = listing.find(file.run, file.worker, file.span)
-        return self._runs.about(listing, listed, question)
+        current = listing.find(file.run, file.worker, file.span)
+        return self._runs.about(listing, current, question)
 
     def recordings_of_span(self, file: TraceFile) -> list[TraceFile]:
         """The recordings of a file's span, one per worker, the file's own first.
@@ -323,19 +325,19 @@ class Engine:
             NotReady: The first listing isn't done.
         """
         listing = self._last_listing()
-        listed = listing.find(file.run, file.worker, file.span)
-        return [listed, *listing.same_span_of_others(listed)]
+        current = listing.find(file.run, file.worker, file.span)
+        return [current, *listing.same_span_of_others(current)]
 
     def readable_soon(self, files: Sequence[TraceFile], most_bytes: int) -> list[TraceFile]:
         """The files whose traces are in memory or cached, and as many others as have at most `most_bytes` together."""
-        chosen: list[TraceFile] = []
+        selection: list[TraceFile] = []
         for file in files:
             if not self._traces.is_at_hand(file):
                 if not 0 < file.bytes <= most_bytes:
                     continue
                 most_bytes -= file.bytes
-            chosen.append(file)
-        return chosen
+            selection.append(file)
+        return selection
 
     def about_each(
         self, files: Sequence[TraceFile], question: Callable[..., Result], *arguments: Hashable
@@ -351,9 +353,11 @@ class Engine:
             NotReady: Not all of them are read.
         """
         entries = [self._traces.entry(file) for file in files]
-        done = sum(is_done(entry.future, 0) for entry in entries)
-        if not all(is_done(entry.future, self._patience_s if done == i else 0) for i, entry in enumerate(entries)):
-            raise NotReady(LoadingProgress("reading other ranks", done / len(files)))
+        number_done = sum(is_done(entry.future, 0) for entry in entries)
+        if not all(
+            is_done(entry.future, self._patience_s if number_done == i else 0) for i, entry in enumerate(entries)
+        ):
+            raise NotReady(LoadingProgress("reading other ranks", number_done / len(files)))
         usable = [file for file, entry in zip(files, entries, strict=True) if entry.future.exception() is None]
         results = [self._traces.result(file, self.trace(file), question, file.worker, *arguments) for file in usable]
         return [result_within(result, self._patience_s, "analyzing") for result in results]
@@ -384,7 +388,7 @@ class Engine:
         trace = self.trace(file, reads_captures=reads_captures)
         trace = trace if reads_captures else trace.recording
         compute = partial(question, trace, self.timeline(file), *arguments)
-        after = self._shared(file, trace, shares)
+        after = self._shares_of(file, trace, shares)
         result = self._traces.result(file, trace, question, *arguments, compute=compute, most=most, after=after)
         return result_within(result, self._patience_s, "analyzing")
 
@@ -403,7 +407,7 @@ class Engine:
             NotReady: It isn't computed yet.
         """
         trace = self.trace(file)
-        result = self._traces.result(file, trace, question, after=self._shared(file, trace, shares))
+        result = self._traces.result(file, trace, question, after=self._shares_of(file, trace, shares))
         return result_within(result, self._patience_s, "analyzing")
 
     def timeline(self, file: TraceFile) -> Timeline:

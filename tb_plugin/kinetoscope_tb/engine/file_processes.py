@@ -45,10 +45,10 @@ class FileProcesses:
         with self._lock:
             if self._expanded is not None and self._expanded[0] is listing:
                 return self._expanded[1]
-        expanded = with_processes(listing, self._processes)
+        expansion = with_processes(listing, self._processes)
         with self._lock:
-            self._expanded = listing, expanded
-        return expanded
+            self._expanded = listing, expansion
+        return expansion
 
     def _processes(self, file: TraceFile) -> tuple[Process, ...]:
         stamp, processes = self._known.get(file.path, (None, ()))

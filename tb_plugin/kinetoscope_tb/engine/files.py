@@ -104,7 +104,7 @@ def open_or_read_each(
     trace = None if cache is None else cache.open(file.path, file.version)
     if trace is not None:
         return trace, None
-    traces = (with_patterns(one, file.patterns) for one in read(file.path, progress, file.process))
+    traces = (with_patterns(each_trace, file.patterns) for each_trace in read(file.path, progress, file.process))
     return next(traces), traces
 
 
@@ -123,8 +123,8 @@ def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple
     """The timeline of a file's trace, and whether it was computed, not opened from the cache."""
     from ..timeline.core.build import timeline  # 9 modules, which no view needs
 
-    stored = None if cache is None else cache.open_timeline(file.path, file.version, trace)
-    return (timeline(trace), True) if stored is None else (stored, False)
+    timeline_on_disk = None if cache is None else cache.open_timeline(file.path, file.version, trace)
+    return (timeline(trace), True) if timeline_on_disk is None else (timeline_on_disk, False)
 
 
 def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> Event:

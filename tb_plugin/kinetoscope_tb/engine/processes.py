@@ -99,7 +99,7 @@ class _Process:
             return None
         try:
             _send(requests, request)
-            answer = _received(answers)
+            answer = _receive_message(answers)
         except OSError:
             answer = None
         if answer is None:
@@ -117,7 +117,7 @@ def _send(stream: IO[bytes], message: bytes) -> None:
     stream.flush()
 
 
-def _received(stream: IO[bytes]) -> bytes | None:
+def _receive_message(stream: IO[bytes]) -> bytes | None:
     """The next message; None if the stream ended."""
     length = int.from_bytes(head := stream.read(_LENGTH_BYTES), "little")
     message = stream.read(length)
@@ -142,7 +142,7 @@ def work(niceness: int) -> None:
 
 def _receive(requests: queue.Queue[bytes]) -> None:
     """Receive requests; when the other process ends, so does this one, in the middle of its job."""
-    while (request := _received(sys.stdin.buffer)) is not None:
+    while (request := _receive_message(sys.stdin.buffer)) is not None:
         requests.put(request)
     os._exit(0)
 

@@ -29,7 +29,7 @@ LARGE_BYTES = 64 << 20  # of a stored file; kineto's gzip of that size has about
 LONG_S = 5.0
 
 
-class Abandoned(KinetoscopeError):
+class NotNeeded(KinetoscopeError):
     """The file is no longer needed, or no longer exists: reading was abandoned."""
 
 
@@ -72,7 +72,7 @@ class ReadQueue:
     def submit(
         self, read: Callable[[Callable[[], None]], Result], is_needed: Callable[[bool], bool], *, is_large: bool
     ) -> Future[Result]:
-        """The future of reading a file; `Abandoned` if it is no longer needed before it is done. See `_Reading`."""
+        """The future of reading a file; `NotNeeded` if it is no longer needed before it is done. See `_Reading`."""
         with self._changed:
             reading = _Reading(self._submitted, read, is_needed, is_large)
             self._submitted += 1
@@ -116,17 +116,17 @@ class ReadQueue:
                 if not has_work:
                     self._threads.remove(takes_large)
                     return None
-                mine = (one for one in self._waiting if one.is_large == takes_large)
+                mine = (waiting_reading for waiting_reading in self._waiting if waiting_reading.is_large == takes_large)
                 reading = next(mine, self._waiting[0])
                 self._waiting.remove(reading)
                 others_wait = bool(self._waiting)
             if reading.is_needed(others_wait):
                 return reading
-            reading.future.set_exception(Abandoned("This file is no longer needed."))
+            reading.future.set_exception(NotNeeded("This file is no longer needed."))
             with self._changed:
                 self._idle += 1
 
-    def _check(self, reading: _Reading, begun: float, *, takes_large: bool) -> None:
+    def _check(self, reading: _Reading, begin: float, *, takes_large: bool) -> None:
         """Raise if the reading must stop.
 
         Raises:
@@ -135,15 +135,15 @@ class ReadQueue:
         """
         with self._changed:
             others_wait = bool(self._waiting)
-            small_ones_wait = not self._idle and any(not one.is_large for one in self._waiting)
+            small_ones_wait = not self._idle and any(not waiting_reading.is_large for waiting_reading in self._waiting)
         if not reading.is_needed(others_wait):
-            raise Abandoned("This file is no longer needed.")
-        if not takes_large and small_ones_wait and (reading.is_large or self._clock() - begun > LONG_S):
+            raise NotNeeded("This file is no longer needed.")
+        if not takes_large and small_ones_wait and (reading.is_large or self._clock() - begin > LONG_S):
             raise _Preempted("Another file is read first.")
 
     def _wait_again(self, reading: _Reading) -> None:
         with self._changed:
             reading.is_large = True
             self._waiting.append(reading)
-            self._waiting.sort(key=lambda one: one.number)
+            self._waiting.sort(key=lambda waiting_reading: waiting_reading.number)
             self._changed.notify_all()

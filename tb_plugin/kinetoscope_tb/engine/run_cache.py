@@ -113,7 +113,7 @@ class RunCache:
         return result_within(future, self._patience_s, "analyzing")
 
     def _entry(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:
-        key = (span_place(listing, file), *((one.path, str(one.version)) for one in files))
+        key = (span_place(listing, file), *((other.path, str(other.version)) for other in files))
         return self._entries.get(key, lambda: self._start(listing, file, files))
 
     def _start(self, listing: Listing, file: TraceFile, files: Sequence[TraceFile]) -> _RunEntry:
@@ -124,11 +124,11 @@ class RunCache:
     def _load(
         self, entry: _RunEntry, listing: Listing, file: TraceFile, files: Sequence[TraceFile]
     ) -> tuple[Ranks, Results]:
-        def note(done: int) -> None:
-            entry.done = done
+        def note(count: int) -> None:
+            entry.done = count
 
         entry.begun_at = time.monotonic()
-        is_small = len(files) <= FEW and sum(one.bytes for one in files) < LARGE_BYTES
+        is_small = len(files) <= FEW and sum(recording.bytes for recording in files) < LARGE_BYTES
         executors = self._few if is_small else self._many
         notes: list[str] = []
         outcomes = list(load_summaries(files, self._cache, executors, note, notes.append))

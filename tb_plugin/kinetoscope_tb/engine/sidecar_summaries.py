@@ -47,26 +47,26 @@ def sidecar_summaries(
     for file in files:
         by_pack[pack_of(file.path), file.patterns.digest].append(file)
     for (path, patterns), mine in by_pack.items():
-        shown = _shown_pack_of(mine[0])
+        pack_path = _shown_pack_of(mine[0])
         try:
-            places = pack.places_in(path, patterns)
-            if places is None:
+            records = pack.records_in(path, patterns)
+            if records is None:
                 continue
-            chosen = _current_files(mine, places)
-            named = [file for file in mine if _name(file) in places]
-            if len(chosen) < len(named):
-                changed = next(file for file in named if _name(file) not in chosen)
-                count = len(named) - len(chosen)
-                on_problem(f"{shown} has summaries of {count} recordings that changed since: {changed.shown} …")
-            for place, summary in pack.summaries_in(path, (places[name] for name in chosen)):
+            current = _current_files(mine, records)
+            candidates = [file for file in mine if _name(file) in records]
+            if len(current) < len(candidates):
+                example = next(file for file in candidates if _name(file) not in current)
+                count = len(candidates) - len(current)
+                on_problem(f"{pack_path} has summaries of {count} recordings that changed since: {example.shown} …")
+            for record, summary in pack.summaries_in(path, (records[name] for name in current)):
                 if isinstance(summary, PackedSummary):
-                    yield chosen[place.name], summary
+                    yield current[record.name], summary
                 else:
-                    on_problem(f"The summary of {place.name} in {shown} is impossible: {summary}.")
+                    on_problem(f"The summary of {record.name} in {pack_path} is impossible: {summary}.")
         except BrokenEntry as error:
-            on_problem(f"{shown} can't be used: {error}.")
+            on_problem(f"{pack_path} can't be used: {error}.")
         except TraceError as error:
-            on_problem(f"{shown} can't be read: {error.problem}")
+            on_problem(f"{pack_path} can't be read: {error.problem}")
 
 
 def _name(file: TraceFile) -> str:
@@ -81,22 +81,22 @@ def _shown_pack_of(file: TraceFile) -> str:
     return f"{folder}{slash}{pack.FILE_NAME}"
 
 
-def _current_files(files: Sequence[TraceFile], places: dict[str, pack.Place]) -> dict[str, TraceFile]:
+def _current_files(files: Sequence[TraceFile], records: dict[str, pack.Record]) -> dict[str, TraceFile]:
     """The files, by name, that match their summaries: unchanged since, or exact copies."""
-    pairs = [(file, places[_name(file)]) for file in files if _name(file) in places]
+    pairs = [(file, records[_name(file)]) for file in files if _name(file) in records]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         are_current = pool.map(_is_current, pairs)
-        return {place.name: file for (file, place), is_current in zip(pairs, are_current, strict=True) if is_current}
+        return {record.name: file for (file, record), is_current in zip(pairs, are_current, strict=True) if is_current}
 
 
-def _is_current(pair: tuple[TraceFile, pack.Place]) -> bool:
-    file, place = pair
-    if file.bytes != place.bytes:
+def _is_current(pair: tuple[TraceFile, pack.Record]) -> bool:
+    file, record = pair
+    if file.bytes != record.bytes:
         return False
-    if file.stamp[-1] and pack.as_stored(file.stamp) == place.stamp:
+    if file.stamp[-1] and pack.as_stored(file.stamp) == record.stamp:
         return True
     try:
-        return pack.content_key(file.path, file.bytes) == place.key
+        return pack.content_key(file.path, file.bytes) == record.key
     except TraceError:  # reading it will report why
         return False
 
@@ -109,7 +109,7 @@ class SidecarWriter:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kinetoscope-")
-        self._places: dict[str, list[tuple[TraceFile, pack.Place]]] = defaultdict(list)
+        self._places: dict[str, list[tuple[TraceFile, pack.Record]]] = defaultdict(list)
         self._problems: list[str] = []
 
     def __enter__(self) -> Self:
@@ -125,25 +125,25 @@ class SidecarWriter:
         if len(summary.data) > MOST_BYTES:  # readers would refuse it
             self._problems.append(f"The summary of {file.shown} is too large to be stored next to it.")
             return
-        places = self._places[pack_of(file.path)]
+        records = self._places[pack_of(file.path)]
         with self._spool(pack_of(file.path)).open("ab") as spool:
-            if not places:
+            if not records:
                 spool.write(pack.MAGIC)
             start = spool.tell()
             spool.write(summary.data)
         checksum, stamp = zlib.crc32(summary.data), pack.as_stored(file.stamp)
-        places.append((file, pack.Place(_name(file), file.bytes, stamp, "", start, len(summary.data), checksum)))
+        records.append((file, pack.Record(_name(file), file.bytes, stamp, "", start, len(summary.data), checksum)))
 
     def write(self) -> list[str]:
         """Write one file into each folder; return the problems."""
         problems = list(self._problems)
         for path, pairs in self._places.items():
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                places = [place for place in pool.map(_with_key, pairs) if place is not None]
+                records = [record for record in pool.map(_with_key, pairs) if record is not None]
             try:
                 with atomic_write(path) as file, self._spool(path).open("rb") as spool:
                     shutil.copyfileobj(spool, file, 1 << 20)
-                    pack.write_end(file, places, pairs[0][0].patterns.digest)
+                    pack.write_end(file, records, pairs[0][0].patterns.digest)
             except OSError as error:
                 problems.append(f"{path} can't be written: {error.strerror or error}.")
         return problems
@@ -153,13 +153,13 @@ class SidecarWriter:
         return Path(self._folder.name, str(number))
 
 
-def _with_key(pair: tuple[TraceFile, pack.Place]) -> pack.Place | None:
+def _with_key(pair: tuple[TraceFile, pack.Record]) -> pack.Record | None:
     """None if the recording changed while it was summarized, or is gone."""
-    file, place = pair
+    file, record = pair
     entry = entry_at(file.path)
     if entry is None or entry.stamp != file.stamp:
         return None
     try:
-        return replace(place, key=pack.content_key(file.path, file.bytes))
+        return replace(record, key=pack.content_key(file.path, file.bytes))
     except TraceError:
         return None

@@ -26,7 +26,7 @@ from ..filesystem import entry_at
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..trace.communication import with_patterns
 from .cache import may_cache
-from .cache.summary_entry import packed
+from .cache.summary_entry import pack_summary
 from .files import read_traces
 from .sidecar_summaries import sidecar_summaries
 
@@ -58,7 +58,7 @@ class HoldsSeveral(TraceError):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path, self.processes)
 
-    def renamed(self, path: str) -> HoldsSeveral:
+    def with_path(self, path: str) -> HoldsSeveral:
         """The same error with another path."""
         return type(self)(path, self.processes)
 
@@ -114,8 +114,8 @@ def summaries_of_processes(
                 outcomes[trace.meta.process.id] = _summary(trace, path, patterns)
             except TraceError as error:
                 outcomes[trace.meta.process.id] = error
-    gone = TraceError(path, "the process of this recording isn't in the file any more. List it again.")
-    return [outcomes.get(process, gone) for process in processes]
+    error_if_gone = TraceError(path, "the process of this recording isn't in the file any more. List it again.")
+    return [outcomes.get(process, error_if_gone) for process in processes]
 
 
 def _summary(trace: Trace, path: str, patterns: CommunicationPatterns) -> PackedSummary:
@@ -123,7 +123,7 @@ def _summary(trace: Trace, path: str, patterns: CommunicationPatterns) -> Packed
     problem = problem_of(result)
     if problem:  # it would break the views of all others
         raise TraceError(path, f"it can't be compared with other recordings: {problem}.")
-    return packed(result)
+    return pack_summary(result)
 
 
 def load_summaries(
@@ -142,9 +142,9 @@ def load_summaries(
         on_progress: Called with the number of summaries that are loaded.
         on_problem: Called with the reason why summaries next to the recordings can't be used.
     """
-    for done, loaded in enumerate(_load(files, cache, executors, on_problem), 1):
-        on_progress(done)
-        yield loaded
+    for count, pair in enumerate(_load(files, cache, executors, on_problem), 1):
+        on_progress(count)
+        yield pair
 
 
 def _load(
@@ -152,9 +152,9 @@ def _load(
 ) -> Iterator[tuple[TraceFile, PackedSummary | KinetoscopeError]]:
     """Load from the cache, from next to the recordings, or by reading the recordings."""
     missing = {file.key: file for file in files}
-    for file, stored in stored_summaries(files, cache, on_problem):
+    for file, ready in stored_summaries(files, cache, on_problem):
         del missing[file.key]
-        yield file, stored
+        yield file, ready
     for file, outcome in read_all(missing.values(), executors):
         if cache is not None and not isinstance(outcome, KinetoscopeError):
             write_summary_to_cache(outcome, file, cache)
@@ -167,11 +167,11 @@ def stored_summaries(
     """The files that have a summary in the cache or next to them; no recording is read."""
     missing = []
     for file in files:
-        stored = None if cache is None else cache.open_summary(file.path, file.version)
-        if stored is None:
+        ready = None if cache is None else cache.open_summary(file.path, file.version)
+        if ready is None:
             missing.append(file)
         else:
-            yield file, stored
+            yield file, ready
     yield from sidecar_summaries(missing, on_problem)
 
 
@@ -193,12 +193,12 @@ def read_all(
     by_path: dict[str, list[TraceFile]] = {}
     for file in sorted(files, key=lambda file: -file.bytes):
         by_path.setdefault(file.path, []).append(file)
-    waiting: deque[list[TraceFile]] = deque(by_path.values())
+    groups: deque[list[TraceFile]] = deque(by_path.values())
     suspects: deque[list[TraceFile]] = deque()
-    while waiting or suspects:
+    while groups or suspects:
         executor = executors.make()
         try:
-            for group, outcome in _read_until_broken(executor, waiting, suspects, executors.most_jobs):
+            for group, outcome in _read_until_broken(executor, groups, suspects, executors.most_jobs):
                 if isinstance(outcome, BrokenExecutor):
                     suspects.append(group)
                 else:
@@ -211,28 +211,28 @@ def read_all(
 
 
 def _read_until_broken(
-    executor: Executor, waiting: deque[list[TraceFile]], suspects: deque[list[TraceFile]], most_jobs: int
+    executor: Executor, groups: deque[list[TraceFile]], suspects: deque[list[TraceFile]], most_jobs: int
 ) -> Iterator[tuple[list[TraceFile], Any]]:
     """Read the waiting files; report those that were being read when the executor broke.
 
     Yields:
         The recordings in a file, and the summary of the only one, those of all, or why there are none.
     """
-    running: dict[Future[Any], list[TraceFile]] = {}
+    jobs: dict[Future[Any], list[TraceFile]] = {}
     was_alone, is_broken = False, False
-    while not is_broken and (waiting or suspects or running):
-        while not was_alone and len(running) < (1 if suspects else most_jobs) and (waiting or suspects):
+    while not is_broken and (groups or suspects or jobs):
+        while not was_alone and len(jobs) < (1 if suspects else most_jobs) and (groups or suspects):
             was_alone = bool(suspects)
-            group = (suspects if suspects else waiting).popleft()
-            running[executor.submit(_job(group), group[0].path)] = group
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            outcome = _outcome(future, running[future][0].path)
+            group = (suspects if suspects else groups).popleft()
+            jobs[executor.submit(_job(group), group[0].path)] = group
+        for future in wait(jobs, return_when=FIRST_COMPLETED).done:
+            outcome = _outcome(future, jobs[future][0].path)
             is_broken |= isinstance(outcome, BrokenExecutor)
             if was_alone and isinstance(outcome, BrokenExecutor):
-                outcome = TraceError(running[future][0].path, DIED)
-            yield running.pop(future), outcome
-        was_alone = was_alone and bool(running)
-    for future, group in running.items():
+                outcome = TraceError(jobs[future][0].path, DIED)
+            yield jobs.pop(future), outcome
+        was_alone = was_alone and bool(jobs)
+    for future, group in jobs.items():
         yield group, _outcome(future, group[0].path)
 
 
@@ -291,6 +291,6 @@ def span_place(listing: Listing, file: TraceFile) -> int:
 
 def files_of(listing: Listing, file: TraceFile, scope: str) -> list[TraceFile]:
     """The recordings of a view of many: of the same span as the file, or all of its run, in order; of ranks alone."""
-    chosen = {one.key for one in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
-    of_ranks = (one for spans in listing.ranks(file.run).values() for one in spans.values())
-    return [one for one in of_ranks if chosen is None or one.key in chosen]
+    keys = {other.key for other in [file, *listing.same_span_of_others(file)]} if scope == "span" else None
+    of_ranks = (other for spans in listing.ranks(file.run).values() for other in spans.values())
+    return [other for other in of_ranks if keys is None or other.key in keys]

@@ -22,7 +22,7 @@ from .answers import LoadingProgress, Partial
 from .captures import CapturePlaces, capture_places, finished_trace
 from .files import open_or_arrange, open_or_read_each, write_to_cache
 from .future_cache import FutureCache
-from .read_queue import LARGE_BYTES, Abandoned, ReadQueue
+from .read_queue import LARGE_BYTES, NotNeeded, ReadQueue
 from .workers import BACKGROUND, Workers, settle
 
 if TYPE_CHECKING:
@@ -117,16 +117,16 @@ class TraceEntry:
         self.stage, self.read_bytes = progress.stage, progress.read_bytes
         now = clock()
         if progress.preview is not None and self._has_long_to_go(now):
-            preview, done = progress.preview(), clock()
+            preview, end = progress.preview(), clock()
             self.partial = Partial(min(self.read_bytes / self.file_bytes, 1.0), preview)
-            self.preview_at = done + max(PREVIEW_EVERY_S, (done - now) / MOST_TIME_FOR_PREVIEWS)
+            self.preview_at = end + max(PREVIEW_EVERY_S, (end - now) / MOST_TIME_FOR_PREVIEWS)
 
     def _has_long_to_go(self, now: float) -> bool:
         """Whether a preview is due; time counts from the first chunk, since the file may be slow to open."""
         if self.first_read is None:
             self.first_read = now, self.read_bytes
-        begun, begun_bytes = self.first_read
-        elapsed, read_bytes = now - begun, self.read_bytes - begun_bytes
+        first_at, begun_bytes = self.first_read
+        elapsed, read_bytes = now - first_at, self.read_bytes - begun_bytes
         if elapsed < PREVIEW_AFTER_S or now < self.preview_at or read_bytes <= 0:
             return False
         left_s = (self.file_bytes - self.read_bytes) * elapsed / read_bytes
@@ -170,14 +170,16 @@ class TraceCache:
         self._lock = threading.Lock()
         self._entries: FutureCache[Hashable, TraceEntry] = FutureCache(
             capacity_bytes=_quarter_of_memory if capacity_bytes is None else lambda: capacity_bytes,
-            is_transient=lambda error: isinstance(error, Abandoned),
+            is_transient=lambda error: isinstance(error, NotNeeded),
         )
 
     def entry(self, file: TraceFile) -> TraceEntry:
         """The file's entry; reading starts at the first call."""
-        known = self._entries.find(_key(file))  # files are looked at outside of the lock, since a disk may be slow
-        outdated = known if known is not None and not self._is_current(file, known) else None
-        entry = self._entries.get(_key(file), lambda: self._start(file), lambda entry: entry is not outdated)
+        entry_before = self._entries.find(
+            _key(file)
+        )  # files are looked at outside of the lock, since a disk may be slow
+        stale = entry_before if entry_before is not None and not self._is_current(file, entry_before) else None
+        entry = self._entries.get(_key(file), lambda: self._start(file), lambda entry: entry is not stale)
         entry.requested_at = self._clock()
         return entry
 
@@ -208,17 +210,17 @@ class TraceCache:
         if entry.places is None or is_url(file.path) or now - entry.places_at < CAPTURES_LISTED_WITHIN_S:
             return True
         trace, entry.places_at = entry.future.result(), now
-        whole, places = entry.finished, capture_places(file, trace)
-        if not whole.done() or places is None:
+        whole, candidates = entry.finished, capture_places(file, trace)
+        if not whole.done() or candidates is None:
             return True
-        used = [] if whole.exception() else [capture.path for capture in whole.result().captures.traces]
-        return entry.places.stamps(used) == places.stamps(used)
+        captures = [] if whole.exception() else [capture.path for capture in whole.result().captures.traces]
+        return entry.places.stamps(captures) == candidates.stamps(captures)
 
     def _start(self, file: TraceFile) -> TraceEntry:
         entry = TraceEntry(file.version, file.bytes, self._clock(), self._clock())
-        known = self._read_before(file)
-        if known is not None:
-            entry.future = self._analysts.submit(self._complete, file, entry, known, about=file.path)
+        trace_before = self._read_before(file)
+        if trace_before is not None:
+            entry.future = self._analysts.submit(self._complete, file, entry, trace_before, about=file.path)
             return entry
         entry.future = self._readers.submit(
             partial(self._read_and_make_room, file, entry),
@@ -327,9 +329,9 @@ class TraceCache:
         if self._cache is None:
             return
         write_to_cache(trace, file, self._cache, arrangement)
-        mapped = self._cache.open_timeline(file.path, file.version, trace)
-        if mapped is not None:
-            trace.results.put(timeline, mapped)
+        timeline_on_disk = self._cache.open_timeline(file.path, file.version, trace)
+        if timeline_on_disk is not None:
+            trace.results.put(timeline, timeline_on_disk)
             self._count_results(file)
 
     def _read_and_make_room(self, file: TraceFile, entry: TraceEntry, check: Callable[[], None]) -> Trace:
@@ -381,7 +383,7 @@ class TraceCache:
         except Exception:  # the processes that are left are read again when they are requested, and fail by themselves
             logger.info("The other processes of a file can't be used", exc_info=True)
         for _, entry in entries.values():
-            entry.future.set_exception(Abandoned("This process of the file wasn't built. Open it again."))
+            entry.future.set_exception(NotNeeded("This process of the file wasn't built. Open it again."))
 
     def _complete(self, file: TraceFile, entry: TraceEntry, trace: Trace) -> Trace:
         """The trace as it was read; if there are places to search for captures of its graphs, that begins."""
@@ -395,8 +397,8 @@ class TraceCache:
             entry.finished = self._searchers.submit(self._finish, file, entry, trace, entry.places)
         return trace
 
-    def _finish(self, file: TraceFile, entry: TraceEntry, trace: Trace, places: CapturePlaces) -> Trace:
-        whole = finished_trace(trace, file, self._cache, self._read, places)
+    def _finish(self, file: TraceFile, entry: TraceEntry, trace: Trace, candidates: CapturePlaces) -> Trace:
+        whole = finished_trace(trace, file, self._cache, self._read, candidates)
         entry.count_captures(whole)
         self._make_room(entry, trace)
         return whole
@@ -426,7 +428,7 @@ class _Watch:
             return
         self._looked_at = self._clock()
         if file_identity(self._path) != self._identity:
-            raise Abandoned(f"{self._path}: the file was deleted or replaced while it was read.")
+            raise NotNeeded(f"{self._path}: the file was deleted or replaced while it was read.")
 
 
 def _is_of(version: Any, entry: TraceEntry) -> bool:
@@ -441,7 +443,7 @@ def _key(file: TraceFile) -> Hashable:
     """What an entry is about: a file, with the captures that were chosen for it."""
     if file.captures is None:
         return file.key
-    return *file.key, tuple((one.path, one.stamp) for one in file.captures)
+    return *file.key, tuple((capture.path, capture.stamp) for capture in file.captures)
 
 
 def held_bytes(trace: Trace) -> int:

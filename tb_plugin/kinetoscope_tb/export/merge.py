@@ -42,7 +42,7 @@ _LINKS = ("correlation", "External id", "external id", "wait_on_cuda_event_recor
 
 
 @dataclass
-class Merged:
+class MergeResult:
     """A merged file.
 
     Attributes:
@@ -70,7 +70,9 @@ class _Frame:
         return self.base_ns - (self.offset_ns or 0)
 
 
-def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile], None] = lambda _: None) -> Merged:
+def merge(
+    files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile], None] = lambda _: None
+) -> MergeResult:
     """Write the events of all files into one.
 
     Args:
@@ -85,7 +87,7 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
     several = [file.shown for file in files if file.process is not None]
     if several:
         raise TraceError(several[0], "it holds several ranks already. Merge the files of single ranks.")
-    result = Merged()
+    result = MergeResult()
     frames = [_frame(file.path) for file in files]
     zero_ns = min(frame.zero_ns for frame in frames)
     workers = json.dumps([file.worker for file in files]).encode()
@@ -116,10 +118,10 @@ def merge(files: Sequence[TraceFile], out: IO[bytes], note: Callable[[TraceFile]
 def _read(path: str, into: Any, samples: Samples) -> tuple[bytes, bytes]:
     """Append the texts of a file's events, a few at a time; return the text before and after the events."""
     with Source(path, _BLOCK_BYTES) as blocks:
-        ingested = ingest(
-            samples.passing(blocks), path, default_threads(), lambda _: None, into=into, collect=event_texts
+        ingestion = ingest(
+            samples.pass_on(blocks), path, default_threads(), lambda _: None, into=into, collect=event_texts
         )
-    return ingested.head, ingested.tail
+    return ingestion.head, ingestion.tail
 
 
 def _frame(path: str) -> _Frame:
@@ -148,8 +150,8 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return {key: _finite(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+        return [_finite(item) for item in value]
+    return {key: _finite(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 class _Nothing:
@@ -162,7 +164,7 @@ class _Nothing:
 class _Writer:
     """Rewrites the events of one file."""
 
-    def __init__(self, out: IO[bytes], result: Merged, worker: str, index: int, shift_ns: int) -> None:
+    def __init__(self, out: IO[bytes], result: MergeResult, worker: str, index: int, shift_ns: int) -> None:
         self._out, self._result, self._worker, self._index, self._shift_ns = out, result, worker, index, shift_ns
         self.processes: dict[object, int] = {}
         """The number in the merged file by the one in the original."""
@@ -176,14 +178,14 @@ class _Writer:
             if pid is None or isinstance(pid, dict | list | float):
                 self._result.skipped += 1
                 continue
-            self._write(self._rewritten(event, pid))
+            self._write(self._rewrite(event, pid))
 
     def _write(self, event: Mapping[str, Any]) -> None:
         separator = b",\n" if self._result.events else b"\n"
         self._out.write(separator + _json(event))
         self._result.events += 1
 
-    def _rewritten(self, event: dict[str, Any], pid: object) -> dict[str, Any]:
+    def _rewrite(self, event: dict[str, Any], pid: object) -> dict[str, Any]:
         event["pid"] = self._process(pid)
         if event.get("ph") == "M":
             return self._metadata(event)
@@ -205,10 +207,10 @@ class _Writer:
     def finish(self) -> None:
         """Name the processes for which the file has no name or no position."""
         for pid, number in self.processes.items():
-            shown = pid if isinstance(pid, str) else f"process {pid}"
+            name = pid if isinstance(pid, str) else f"process {pid}"
             order = (self._index + 1) * _SORT_KEYS_PER_FILE - 1
             for kind, args in (
-                ("process_name", {"name": f"{self._worker}{OF_WORKER}{shown}"}),
+                ("process_name", {"name": f"{self._worker}{OF_WORKER}{name}"}),
                 ("process_sort_index", {"sort_index": order}),
             ):
                 if (kind, number) not in self._written:

@@ -37,7 +37,7 @@ class PublishError(KinetoscopeError):
 
 
 @dataclass(frozen=True)
-class Published:
+class Publication:
     """One published trace.
 
     Args:
@@ -59,8 +59,8 @@ def publish(
     *,
     run: str | None = None,
     always_copy: bool = False,
-    note: Callable[[Published], None] = lambda _: None,
-) -> list[Published]:
+    note: Callable[[Publication], None] = lambda _: None,
+) -> list[Publication]:
     """Publish every trace under `path` in the logdir. Nothing is overwritten; a second call adds new traces.
 
     Args:
@@ -138,31 +138,31 @@ def _rank(file: TraceFile, worker: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _publish(file: TraceFile, logdir: Path, target: Path, *, always_copy: bool) -> Published:
+def _publish(file: TraceFile, logdir: Path, target: Path, *, always_copy: bool) -> Publication:
     """Publish one file in the logdir, with the suffix that matches its content."""
     try:
         begin = stored_bytes(file.path, 0, _BEGIN_BYTES)
         suffix = next((suffix for magic, suffix in _KINDS.items() if begin.startswith(magic)), "")
         if not suffix and begin.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"["):
-            return Published(
+            return Publication(
                 file.path, str(target), "this isn't a trace, although its name looks like one", is_failed=True
             )
         target = target.with_name(target.name + suffix)
         if target.exists():
             is_same = is_url(file.path) or target.stat().st_size == file.bytes
             how = "there" if is_same else "another file has this name; remove it, or choose a run with --run"
-            return Published(file.path, str(target), how, is_failed=not is_same)
+            return Publication(file.path, str(target), how, is_failed=not is_same)
         below = PathBelow.of(target, logdir)
         below.parent.make()
         if not is_url(file.path) and not always_copy:
             with suppress(OSError), below.parent.open_folder() as folder:  # another disk, or one without hard links
                 folder.link(os.path.realpath(file.path), below.name, is_here=False)
-                return Published(file.path, str(target), "linked")
+                return Publication(file.path, str(target), "linked")
         _copy(file.path, below)
     except (OSError, TraceError) as error:
         words = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-        return Published(file.path, str(target), words, is_failed=True)
-    return Published(file.path, str(target), "copied")
+        return Publication(file.path, str(target), words, is_failed=True)
+    return Publication(file.path, str(target), "copied")
 
 
 def _copy(path: str, target: PathBelow) -> None:

@@ -35,7 +35,7 @@ class RepairError(KinetoscopeError):
 
 
 @dataclass
-class Repaired:
+class RepairResult:
     """A repaired copy.
 
     Attributes:
@@ -52,7 +52,7 @@ class Repaired:
 class _Events:
     """Writes events to the file as they come."""
 
-    def __init__(self, file: IO[bytes], result: Repaired) -> None:
+    def __init__(self, file: IO[bytes], result: RepairResult) -> None:
         self._file, self._result = file, result
 
     def append(self, texts: list[bytes]) -> None:
@@ -67,7 +67,7 @@ class _Events:
             self._result.events += len(batch)
 
 
-def repair(path: str, out: str) -> Repaired:
+def repair(path: str, out: str) -> RepairResult:
     """Write the trace in `path` to the new file `out`, compressed with gzip if its name ends in .gz.
 
     Raises:
@@ -76,7 +76,7 @@ def repair(path: str, out: str) -> Repaired:
     """
     if os.path.lexists(out):
         raise RepairError(f"{out}: this file exists, and nothing is overwritten. Choose another name.")
-    source, result = Source(path, _BLOCK_BYTES), Repaired()
+    source, result = Source(path, _BLOCK_BYTES), RepairResult()
     with source as blocks, _write_copy(out) as file:
         stream = iter(blocks)
         head, first = split_head(stream, path)

@@ -39,7 +39,7 @@ from .input.source import Source
 from .perfetto.wire import begins_perfetto
 from .preview import Preview, PreviewBuilder
 from .processes.split import contents
-from .scan.ingest import Ingested, default_threads, ingest
+from .scan.ingest import RawTrace, default_threads, ingest
 from .writer_fingerprint import Samples
 
 if TYPE_CHECKING:
@@ -130,19 +130,19 @@ def read_blocks(
     progress: Callable[[Progress], None] | None = None,
 ) -> Trace:
     """Read a trace from blocks of decompressed text, as `read` does; `path` is its name in messages."""
-    done = 0
+    bytes_read = 0
 
-    def counted() -> Iterable[bytes]:
-        nonlocal done
+    def count_bytes() -> Iterable[bytes]:
+        nonlocal bytes_read
         for block in blocks:
-            done += len(block)
+            bytes_read += len(block)
             yield bytes(block)
 
     def report(stage: str, preview: Callable[[], Preview] | None, _share: float = 0) -> None:
         if progress:
-            progress(Progress(stage, done, None, preview))
+            progress(Progress(stage, bytes_read, None, preview))
 
-    return next(_traces(_ingest(counted(), path, threads, report, []), process))
+    return next(_traces(_ingest(count_bytes(), path, threads, report, []), process))
 
 
 class _Report(Protocol):
@@ -155,7 +155,7 @@ class _Report(Protocol):
 class _Reading:
     """A file that was read: its events, what is known of it, and how to report progress."""
 
-    ingested: Ingested
+    raw_trace: RawTrace
     path: str
     diagnostics: list[Diagnostic]
     fingerprint: WriterFingerprint
@@ -179,24 +179,24 @@ def _ingest(
     if begins_database(start):
         from .nsight.ingest import ingest_nsight
 
-        ingested, of_format = ingest_nsight(path, progress)
+        raw_trace, of_format = ingest_nsight(path, progress)
     elif begins_perfetto(start):
         from .perfetto.ingest import ingest_perfetto
 
-        ingested, of_format = ingest_perfetto(blocks, path, progress)
+        raw_trace, of_format = ingest_perfetto(blocks, path, progress)
     elif begins_snapshot(start):
         from .snapshots.ingest import ingest_snapshot
 
         whole = ingest_snapshot(blocks, path, lambda: report("reading", None))
         snapshot, of_format = whole.frames, whole.diagnostics
-        ingested = Ingested(head=_SNAPSHOT_HEAD, tail=b"]}")
+        raw_trace = RawTrace(head=_SNAPSHOT_HEAD, tail=b"]}")
     elif is_memory_timeline(start[:_SHOWS_FORMAT].lstrip()):
         from .memory_timeline import ingest_memory_timeline
 
-        ingested = ingest_memory_timeline(blocks, path)
+        raw_trace = ingest_memory_timeline(blocks, path)
     else:
-        ingested = ingest(samples.passing(blocks), path, threads or default_threads(), progress)
-    return _Reading(ingested, path, [*diagnostics, *of_format], samples.fingerprint(), report, snapshot)
+        raw_trace = ingest(samples.pass_on(blocks), path, threads or default_threads(), progress)
+    return _Reading(raw_trace, path, [*diagnostics, *of_format], samples.fingerprint(), report, snapshot)
 
 
 def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
@@ -207,16 +207,16 @@ def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
     """
     reading.report("linking", None)
     release_free_memory()  # here and below: what the stage before needed
-    held = contents(reading.ingested, reading.path)
-    places = held.in_turn(first)
-    if not places:
+    file_contents = contents(reading.raw_trace, reading.path)
+    order = file_contents.in_turn(first)
+    if not order:
         raise TraceError(reading.path, "the process of this recording isn't in the file any more. List it again.")
-    for place in places:
-        share = held.share(place)
+    for nth in order:
+        share = file_contents.share(nth)
         diagnostics, fingerprint = reading.diagnostics, share.fingerprint or reading.fingerprint
-        parts = build_parts(share.ingested, share.outside, reading.path, diagnostics, fingerprint)
+        parts = build_parts(share.raw_trace, share.outside, reading.path, diagnostics, fingerprint)
         release_free_memory()
-        meta = replace(parts.meta, processes=held.processes, process=share.process)
+        meta = replace(parts.meta, processes=file_contents.processes, process=share.process)
         trace = with_iterations_as_steps(assemble(replace(parts, meta=meta)))
         yield trace if reading.snapshot is None else _with_snapshot(trace, reading.snapshot)
 
@@ -240,4 +240,4 @@ def _with_snapshot(trace: Trace, snapshot: SnapshotFrames) -> Trace:
 def _progress(report: _Report) -> Callable[..., None]:
     """Report what was read so far; the preview's counts are freed before the frames are built."""
     builder = PreviewBuilder()
-    return lambda ingested, share=0.0: report("reading", partial(builder.preview, ingested), share)
+    return lambda raw_trace, share=0.0: report("reading", partial(builder.preview, raw_trace), share)

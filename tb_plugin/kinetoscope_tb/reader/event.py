@@ -27,7 +27,7 @@ from .nsight.event import row_as_json
 from .perfetto.event import packet_as_json
 from .perfetto.message import BrokenMessage
 from .perfetto.wire import begins_perfetto
-from .scan.repair import repaired
+from .scan.repair import repair_events
 from .scan.strict_json import strict_event
 
 _BLOCK_BYTES = 4 << 20
@@ -186,7 +186,7 @@ def _whole(value: Any) -> Any:
 
 def _repaired_value(raw: bytes) -> Any:
     """The value of a damaged event after the reader's repair; None if it can't be repaired."""
-    events, n_lost = repaired(raw)
+    events, n_lost = repair_events(raw)
     return None if n_lost or len(events) != 1 else _value(strict_event(events[0].text).decode())
 
 

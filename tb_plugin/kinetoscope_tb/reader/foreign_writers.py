@@ -18,8 +18,8 @@ from ..names.device_work import device_work
 from ..names.regex import regex
 from ..trace.meta import WriterFingerprint
 from .scan.kinds import Kind, kind_of_category
-from .scan.rows import Sorted
-from .scan.tokens import Texts, used
+from .scan.rows import SortedEvents
+from .scan.tokens import Texts, distinct_codes
 
 UNKNOWN = "another program"
 
@@ -64,7 +64,7 @@ class Evidence:
     names: frozenset[str] = frozenset()
 
     @cached_property
-    def described(self) -> str:
+    def self_description(self) -> str:
         """The values outside of the events as text, as far as programs name themselves there."""
         values = [self.top.get(key) for key in ("otherData", "metadata", "producer", "tool")]
         return " ".join(str(value)[:1000] for value in values if value)
@@ -105,10 +105,10 @@ WRITERS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
     ("Intel's unitrace", lambda e: _GPU_OP in e.categories and _LEVEL_ZERO_NAMES(e.names)),
     ("py-spy", lambda e: "py-spy" in e.categories),
     ("a profiler that writes speedscope's format", lambda e: "speedscope" in e.top),
-    ("an eBPF tracer", lambda e: _BPF([e.described, *e.categories, *e.labels, *e.names])),
+    ("an eBPF tracer", lambda e: _BPF([e.self_description, *e.categories, *e.labels, *e.names])),
     ("Chrome", lambda e: _CHROME_CATEGORIES(e.categories) or _CHROME_LABELS(e.labels)),
     ("Clang (-ftime-trace)", lambda e: _CLANG_NAMES(e.names)),
-    ("Bazel", lambda e: "bazel_version" in e.described),
+    ("Bazel", lambda e: "bazel_version" in e.self_description),
     ("Horovod's timeline", lambda e: _HOROVOD_NAMES(e.names)),
     ("Ray", lambda e: _RAY_CATEGORIES(e.categories)),
     ("Rust's tracing-chrome", lambda e: ".file" in e.keys and ".line" in e.keys),
@@ -121,7 +121,9 @@ WRITERS: tuple[tuple[str, Callable[[Evidence], bool]], ...] = (
 """The first that fits."""
 
 
-def foreign_writer(events: Sorted, texts: Texts, top: Mapping[str, Any], fingerprint: WriterFingerprint) -> str | None:
+def foreign_writer(
+    events: SortedEvents, texts: Texts, top: Mapping[str, Any], fingerprint: WriterFingerprint
+) -> str | None:
     """Who wrote the file, if it wasn't torch.profiler, or a tool that writes its events; UNKNOWN if nothing shows who.
 
     Args:
@@ -149,17 +151,19 @@ def foreign_writer(events: Sorted, texts: Texts, top: Mapping[str, Any], fingerp
 
 
 def _texts_of(texts: Texts, codes: NDArray[Any]) -> frozenset[str]:
-    return frozenset((texts[code] or "")[:_LONGEST] for code in used(codes, len(texts))[:_MOST_NAMES] if code >= 0)
+    return frozenset(
+        (texts[code] or "")[:_LONGEST] for code in distinct_codes(codes, len(texts))[:_MOST_NAMES] if code >= 0
+    )
 
 
-def _has_rows_of_torch(events: Sorted, categories: Iterable[str]) -> bool:
+def _has_rows_of_torch(events: SortedEvents, categories: Iterable[str]) -> bool:
     """Whether there are rows that only torch.profiler writes, or categories that only it has."""
     if any(events.frames[name]["kind"].size for name in ("host_events", "python_calls", "memory", "syncs")):
         return True
     return any(_is_of_torch(category) and category.lower() not in _PLAIN_WORDS for category in categories)
 
 
-def _may_be_of_torch(events: Sorted, categories: Iterable[str], texts: Texts) -> bool:
+def _may_be_of_torch(events: SortedEvents, categories: Iterable[str], texts: Texts) -> bool:
     """Whether torch.profiler may have written it, as far as its categories show, if nothing shows another program."""
     if any(map(_is_of_torch, categories)):
         return True

@@ -19,9 +19,9 @@ from ..errors import NotATrace
 from ..names.memory_categories import TORCH_CATEGORIES
 from .input.document import not_a_trace
 from .scan.counters import CounterLines
-from .scan.ingest import Ingested
+from .scan.ingest import RawTrace
 from .scan.kinds import Kind
-from .scan.rows import LAYOUTS, Noted, Part
+from .scan.rows import LAYOUTS, Occurrences, Part
 
 _MOST_BYTES, _MOST_INTEGERS = 1 << 28, 1 << 25
 _MOST_TIME_NS = 2**61
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 _nested_integers = Function("nested_integers")
 
 
-def ingest_memory_timeline(blocks: Iterable[bytes], path: str) -> Ingested:
+def ingest_memory_timeline(blocks: Iterable[bytes], path: str) -> RawTrace:
     """Read a memory timeline.
 
     Raises:
@@ -49,7 +49,7 @@ def ingest_memory_timeline(blocks: Iterable[bytes], path: str) -> Ingested:
         time, change, category = _changes(*_integers(text))
     except ValueError as error:
         raise not_a_trace(path, text) from error
-    result = Ingested(head=b'{"memoryTimeline": true, "traceEvents": [', tail=b"]}")
+    result = RawTrace(head=b'{"memoryTimeline": true, "traceEvents": [', tail=b"]}")
     result.events.append(_part(time, change, category))
     return result
 
@@ -104,14 +104,14 @@ def _rows(values: Ints, arrays: NDArray[np.int32], count: int, first: int) -> In
 
 def _part(time: Ints, change: Ints, category: Ints) -> Part:
     tokens = [json.dumps(name).encode() for name in (*TORCH_CATEGORIES, "")]
-    nothing, blank = np.full(time.size, NONE), np.full(time.size, len(tokens) - 1)
+    nones, blank = np.full(time.size, NONE), np.full(time.size, len(tokens) - 1)
     columns = {
-        **dict.fromkeys(LAYOUTS["memory"].args, nothing),
+        **dict.fromkeys(LAYOUTS["memory"].args, nones),
         "name": category,
         "pid": blank,
         "tid": blank,
         "ts": time,
-        "dur": nothing,
+        "dur": nones,
         "offset": np.arange(time.size),
         "length": np.ones(time.size, np.int32),
         "kind": np.full(time.size, Kind.MEMORY, np.int8),
@@ -119,4 +119,4 @@ def _part(time: Ints, change: Ints, category: Ints) -> Part:
         "total_allocated": np.cumsum(change),
     }
     lines = CounterLines(np.empty(0, np.int64), b"")
-    return Part(time.size, tokens, {"memory": columns}, Noted(), Noted(), lines)
+    return Part(time.size, tokens, {"memory": columns}, Occurrences(), Occurrences(), lines)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..names.kernels import step_number
 from ..trace.meta import Meta
 from .frames.metadata import metadata
-from .scan.ingest import Ingested
+from .scan.ingest import RawTrace
 from .scan.kinds import Kind
 from .scan.rows import LAYOUTS, LONGEST_NS, Rows
 from .scan.tokens import Texts
@@ -95,10 +95,10 @@ class _ByName:
         new = np.zeros(n_codes - self._count.size, np.int64)
         if new.size:
             self._count, self._total_ns = np.append(self._count, new), np.append(self._total_ns, new)
-        named = codes >= 0
-        places = codes[named].astype(np.int64)
-        np.add.at(self._count, places, 1)
-        np.add.at(self._total_ns, places, np.maximum(dur[named], 0).astype(np.int64))
+        has_name = codes >= 0
+        index = codes[has_name].astype(np.int64)
+        np.add.at(self._count, index, 1)
+        np.add.at(self._total_ns, index, np.maximum(dur[has_name], 0).astype(np.int64))
 
     def by_text(self, texts: Texts) -> list[NamedTime]:
         """The names that occur; different tokens may stand for the same text."""
@@ -121,38 +121,38 @@ class PreviewBuilder:
         self._meta: Meta | None = None
         self._texts = Texts([])
 
-    def preview(self, ingested: Ingested) -> Preview:
+    def preview(self, raw_trace: RawTrace) -> Preview:
         """A preview of what was read so far; for the reading thread, between two chunks."""
         if self._meta is None:
-            outside = metadata(ingested.head, b"")
+            outside = metadata(raw_trace.head, b"")
             self._meta = Meta(outside.top)
             self._texts = Texts([], outside.labels)
-        self._texts.tokens = ingested.events.tokens
-        for name, done in self._done.items():
-            rows = ingested.events.frames[name]
+        self._texts.tokens = raw_trace.events.tokens
+        for name, rows_done in self._done.items():
+            rows = raw_trace.events.frames[name]
             self._done[name] = total = rows["kind"].size
-            for first in range(done, total, _ROWS_AT_ONCE):
+            for first in range(rows_done, total, _ROWS_AT_ONCE):
                 self._count(name, rows, slice(first, min(first + _ROWS_AT_ONCE, total)))
-        return self._preview(ingested.events.events, self._meta)
+        return self._preview(raw_trace.events.events, self._meta)
 
     def _count(self, frame: str, rows: Rows, new: slice) -> None:
         kind, dur = rows["kind"][new], rows["dur"][new]
         self._kinds += np.bincount(kind, minlength=len(Kind))
         if frame in _SPANNING:
             start = rows["ts"][new]
-            timed = start != 0  # the profiler writes 0 where it lost the time: pytorch#188481
-            end = start[timed] + np.maximum(dur[timed], 0)
-            self._first_ns = min(self._first_ns, int(start[timed].min(initial=_FARTHEST_NS)))
+            has_time = start != 0  # the profiler writes 0 where it lost the time: pytorch#188481
+            end = start[has_time] + np.maximum(dur[has_time], 0)
+            self._first_ns = min(self._first_ns, int(start[has_time].min(initial=_FARTHEST_NS)))
             self._last_ns = max(self._last_ns, int(end.max(initial=-_FARTHEST_NS)))
-        for counted, by_name in self._by_name.items():
-            if LAYOUTS[frame].first <= counted <= LAYOUTS[frame].last:
-                is_it = kind == counted
+        for own_kind, by_name in self._by_name.items():
+            if LAYOUTS[frame].first <= own_kind <= LAYOUTS[frame].last:
+                is_it = kind == own_kind
                 by_name.add(rows["name"][new][is_it], dur[is_it], len(self._texts))
 
     def _preview(self, events: int, meta: Meta) -> Preview:
-        named = {kind: by_name.by_text(self._texts) for kind, by_name in self._by_name.items()}
-        steps = [one for one in named[Kind.ANNOTATION] if step_number(one.name) is not None]
-        lengths = sorted(one.total_ns // one.count for one in steps)
+        times_of = {kind: by_name.by_text(self._texts) for kind, by_name in self._by_name.items()}
+        steps = [entry for entry in times_of[Kind.ANNOTATION] if step_number(entry.name) is not None]
+        lengths = sorted(entry.total_ns // entry.count for entry in steps)
         span = self._last_ns - self._first_ns
         return Preview(
             events,
@@ -160,11 +160,11 @@ class PreviewBuilder:
             span if 0 <= span <= LONGEST_NS else None,
             len(steps),
             lengths[len(lengths) // 2] if lengths else None,
-            _longest(named[Kind.OPERATOR]),
-            _longest(named[Kind.KERNEL]),
+            _longest(times_of[Kind.OPERATOR]),
+            _longest(times_of[Kind.KERNEL]),
             meta,
         )
 
 
-def _longest(named: list[NamedTime]) -> tuple[NamedTime, ...]:
-    return tuple(sorted(named, key=lambda one: (-one.total_ns, one.name))[:MOST_NAMES])
+def _longest(times: list[NamedTime]) -> tuple[NamedTime, ...]:
+    return tuple(sorted(times, key=lambda entry: (-entry.total_ns, entry.name))[:MOST_NAMES])

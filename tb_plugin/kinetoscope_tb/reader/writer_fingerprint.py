@@ -40,7 +40,7 @@ class Samples:
         self._tail = b""
         self._between: dict[int, bytes] = {}
 
-    def passing(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+    def pass_on(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         """The blocks, each sampled before it is passed on."""
         for block in blocks:
             self._keep(block)

@@ -70,8 +70,8 @@ class Columns:
 def assemble(parts: Parts) -> Trace:
     """Return the trace: the recorded columns, and the derived ones."""
     frames, copies = without_duplicates(parts.frames)
-    host, nested = _nested(frames["host_events"])
-    python, python_nested = _nested(frames["python_calls"])
+    host, host_overlaps = _nest(frames["host_events"])
+    python, python_nested = _nest(frames["python_calls"])
 
     ranges = Columns.of(host)
     host, launches = _with_calls(host, ranges, frames["launches"])
@@ -100,12 +100,12 @@ def assemble(parts: Parts) -> Trace:
         python_calls=with_constants(python),
         flows=frames["flows"],
         syncs=frames["syncs"],
-        collectives=_tied(frames["collectives"], host, device),
+        collectives=_tie_collectives(frames["collectives"], host, device),
         others=frames["others"],
         counters=frames["counters"],
         steps=windows,
         meta=parts.meta,
-        diagnostics=parts.diagnostics + copies + _overlaps(nested, "host") + _overlaps(python_nested, "python"),
+        diagnostics=parts.diagnostics + copies + _overlaps(host_overlaps, "host") + _overlaps(python_nested, "python"),
     )
 
 
@@ -129,13 +129,13 @@ def _recording_end(parts: Parts) -> int | None:
     return None if is_drawn else end
 
 
-def _nested(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def _nest(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     ranges = Columns.of(frame)
     parent, depth, overlaps = nest(ranges.thread, ranges.start, ranges.end)
     return frame.with_columns(parent=parent, depth=depth), overlaps
 
 
-def _tied(collectives: pl.DataFrame, host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
+def _tie_collectives(collectives: pl.DataFrame, host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     """Add the rows of host and device at the offsets of the collectives' metadata."""
     at = collectives["offset"].to_numpy()
     return collectives.with_columns(
@@ -160,9 +160,9 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
     inside = innermost(ranges.thread, ranges.start, ranges.end, calls.thread, calls.start)
     is_op = (host["kind"] == "operator").to_numpy()
     op = gather(nearest(is_op, parent), inside)
-    lost = np.flatnonzero(op < 0)
-    if lost.size:
-        op[lost] = _op_by_external_id(host, ranges, is_op, launches[lost], Columns.of(launches[lost]))
+    without_op = np.flatnonzero(op < 0)
+    if without_op.size:
+        op[without_op] = _op_by_external_id(host, ranges, is_op, launches[without_op], Columns.of(launches[without_op]))
     alone = _self_times(host, ranges, calls, inside)
     again = repeats(parent, _operator_codes(host["name"]), is_op, inside)
     return host.with_columns(self_ns=alone, is_repeat=again), launches.with_columns(host=inside, op=op)
@@ -236,8 +236,10 @@ def _with_launch_by_arrow(device: pl.DataFrame, arrows: pl.DataFrame, launches: 
     calls = arrows.filter(pl.col("launch").is_not_null()).unique("device", keep="first").select("device", call="launch")
     if calls.is_empty():
         return device
-    joined = device.select(device="offset").join(calls, "device", "left", maintain_order="left")["call"].fill_null(NONE)
-    by_arrow = rows_by_id(launches["offset"].to_numpy(), joined.to_numpy())
+    call_offsets = (
+        device.select(device="offset").join(calls, "device", "left", maintain_order="left")["call"].fill_null(NONE)
+    )
+    by_arrow = rows_by_id(launches["offset"].to_numpy(), call_offsets.to_numpy())
     launch = np.where(device["launch"].to_numpy() < 0, by_arrow, device["launch"].to_numpy()).astype(np.int32)
     of_launch = gather(launches["op"].to_numpy(), launch)
     op = np.where(device["op"].to_numpy() < 0, of_launch, device["op"].to_numpy()).astype(np.int32)
@@ -260,14 +262,14 @@ def _with_op_by_arrow(
     at = Columns.of(begins)
     by_offset = np.argsort(host["offset"].to_numpy()).astype(np.int32)
     before = np.searchsorted(host["offset"].to_numpy()[by_offset], begins["begin"].to_numpy()).astype(np.int32) - 1
-    written = gather(by_offset, before)
-    is_together = (gather(ranges.start, written) == at.start) & (gather(ranges.thread, written) == at.thread)
-    inside = np.where(is_together, written, innermost(ranges.thread, ranges.start, ranges.end, at.thread, at.start))
+    rows_before = gather(by_offset, before)
+    is_together = (gather(ranges.start, rows_before) == at.start) & (gather(ranges.thread, rows_before) == at.thread)
+    inside = np.where(is_together, rows_before, innermost(ranges.thread, ranges.start, ranges.end, at.thread, at.start))
     op = gather(nearest((host["kind"] == "operator").to_numpy(), host["parent"].to_numpy()), inside.astype(np.int32))
     op_of_device = begins.select("device", linked=pl.Series(op)).unique("device", keep="first")
     rows = device.select("op", "launch", device="offset").join(op_of_device, "device", "left", maintain_order="left")
-    merged = pl.when(pl.col("op") < 0).then(pl.col("linked").fill_null(NONE)).otherwise("op")
-    return device.with_columns(op=rows.select(merged).to_series())
+    op_or_link = pl.when(pl.col("op") < 0).then(pl.col("linked").fill_null(NONE)).otherwise("op")
+    return device.with_columns(op=rows.select(op_or_link).to_series())
 
 
 def _activity_extent(work: tuple[pl.DataFrame, ...], python: pl.DataFrame, parts: Parts) -> tuple[int, int]:

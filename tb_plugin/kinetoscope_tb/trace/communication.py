@@ -63,14 +63,16 @@ def _rules(
     """The rule by which each row is communication, or null: its name, its metadata, or the call that launched it."""
     names = _names(device)
     rules = {name: rule for name in names if (rule := communication_rule(name))} | patterns.kernel_rules(names)
-    every = list(dict.fromkeys([*rules.values(), METADATA_RULE, CALL_RULE]))
+    labels = list(dict.fromkeys([*rules.values(), METADATA_RULE, CALL_RULE]))
     codes = map_categories(
-        device["name"], lambda name: every.index(rules[name]) if name in rules else NONE, missing=NONE
+        device["name"], lambda name: labels.index(rules[name]) if name in rules else NONE, missing=NONE
     ).astype(np.int16)
     is_call = host["is_communication"].to_numpy() | map_categories(host["name"], is_collective_call).astype(bool)
-    launched = gather(is_call, gather(launches["host"].to_numpy(), device["launch"].to_numpy()), missing=False)
-    launched &= (device["kind"] == "kernel").to_numpy()
+    is_launched_by_call = gather(
+        is_call, gather(launches["host"].to_numpy(), device["launch"].to_numpy()), missing=False
+    )
+    is_launched_by_call &= (device["kind"] == "kernel").to_numpy()
     has_metadata = device["collective"].is_not_null().to_numpy()
-    codes[(codes == NONE) & has_metadata] = every.index(METADATA_RULE)
-    codes[(codes == NONE) & launched] = every.index(CALL_RULE)
-    return enum_of(codes, every)
+    codes[(codes == NONE) & has_metadata] = labels.index(METADATA_RULE)
+    codes[(codes == NONE) & is_launched_by_call] = labels.index(CALL_RULE)
+    return enum_of(codes, labels)

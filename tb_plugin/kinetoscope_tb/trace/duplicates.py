@@ -29,8 +29,8 @@ _Frames = Mapping[str, pl.DataFrame]
 def without_duplicates(frames: _Frames) -> tuple[_Frames, tuple[Diagnostic, ...]]:
     """The frames without second copies, and how many there were."""
     copies = {name: _second_copies(frames[name], columns) for name, columns in _SAME.items()}
-    dropped = [frames[name]["offset"].to_numpy()[is_copy] for name, is_copy in copies.items()]
-    offsets = np.concatenate(dropped)
+    lost_offsets = [frames[name]["offset"].to_numpy()[is_copy] for name, is_copy in copies.items()]
+    offsets = np.concatenate(lost_offsets)
     if not offsets.size:
         return frames, ()
     once = {name: frames[name].filter(pl.Series(~is_copy)) for name, is_copy in copies.items()}
@@ -54,6 +54,6 @@ def _second_copies(rows: pl.DataFrame, columns: tuple[str, ...]) -> NDArray[np.b
     candidates = np.flatnonzero(together & (dur > _CLOCK_NS) & (numbers >= 0))
     is_copy = np.zeros(start.size, bool)
     if candidates.size:
-        some = rows.select(columns)[candidates]
-        is_copy[candidates] = ~some.select(pl.struct(columns).is_first_distinct()).to_series().to_numpy()
+        candidate_rows = rows.select(columns)[candidates]
+        is_copy[candidates] = ~candidate_rows.select(pl.struct(columns).is_first_distinct()).to_series().to_numpy()
     return is_copy

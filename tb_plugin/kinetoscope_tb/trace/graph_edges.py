@@ -43,16 +43,16 @@ class GraphEdges:
     def between_rows(self) -> tuple[Rows, Rows]:
         """(rows that wait, rows that they wait for) of device_events, also across nodes without device work."""
         pairs = pl.DataFrame({"before": self.before, "after": self.after})
-        found, reach = [], pairs.filter(pl.col("before") < self.rows)
+        hops, reach = [], pairs.filter(pl.col("before") < self.rows)
         onward = pairs.filter(pl.col("before") >= self.rows).rename({"before": "via"})
         for _ in range(_MOST_HOPS):
             if reach.is_empty():
                 break
-            found.append(reach.filter(pl.col("after") < self.rows))
+            hops.append(reach.filter(pl.col("after") < self.rows))
             over = reach.filter(pl.col("after") >= self.rows).rename({"after": "via"})
             reach = over.join(onward, "via").select("before", "after").unique()
-        every = pl.concat([pairs.clear(), *found]).unique().sort("after", "before")
-        return every["after"].to_numpy(), every["before"].to_numpy()
+        edges = pl.concat([pairs.clear(), *hops]).unique().sort("after", "before")
+        return edges["after"].to_numpy(), edges["before"].to_numpy()
 
 
 @once_per_recording
@@ -63,10 +63,10 @@ def graph_edges(trace: Trace) -> GraphEdges:
     if ends.is_empty():
         return GraphEdges(none, none, rows)
     nodes = _nodes(trace)
-    places = _places(trace, ends).with_columns(ends.select("id", pl.col("phase").cast(pl.String)))
-    begun = _nearest(places.filter(pl.col("phase") == "s"), nodes.rename({"end": "at"}))
-    ended = _nearest(places.filter(pl.col("phase") == "f"), nodes.rename({"start": "at"}))
-    pairs = begun.join(ended, "id", suffix="_after").filter(pl.col("node") != pl.col("node_after"))
+    positions = _positions(trace, ends).with_columns(ends.select("id", pl.col("phase").cast(pl.String)))
+    starts = _nearest(positions.filter(pl.col("phase") == "s"), nodes.rename({"end": "at"}))
+    stops = _nearest(positions.filter(pl.col("phase") == "f"), nodes.rename({"start": "at"}))
+    pairs = starts.join(stops, "id", suffix="_after").filter(pl.col("node") != pl.col("node_after"))
     pairs = pairs.sort("node_after", "node")
     return GraphEdges(pairs["node"].to_numpy(), pairs["node_after"].to_numpy(), rows)
 
@@ -79,8 +79,8 @@ def is_dependency() -> pl.Expr:
 def host_nodes(trace: Trace) -> pl.DataFrame:
     """The CPU callbacks of graphs: device, lane, start_ns, end_ns. They hold up their stream, and occupy no device."""
     others = trace.others.filter(pl.col("category").cast(pl.String) == HOST_NODE)
-    places = _places(trace, others)
-    return places.select("device", "lane", start_ns="at", end_ns=pl.col("at") + others["dur_ns"].clip(0))
+    positions = _positions(trace, others)
+    return positions.select("device", "lane", start_ns="at", end_ns=pl.col("at") + others["dur_ns"].clip(0))
 
 
 def _nodes(trace: Trace) -> pl.DataFrame:
@@ -95,8 +95,8 @@ def _nodes(trace: Trace) -> pl.DataFrame:
     )
     is_node = pl.col("category").cast(pl.String).is_in([EVENT_NODE, HOST_NODE])
     others = trace.others.with_row_index("row").filter(is_node)
-    places = _places(trace, others)
-    marks = places.select(
+    positions = _positions(trace, others)
+    marks = positions.select(
         "device",
         "lane",
         start="at",
@@ -106,7 +106,7 @@ def _nodes(trace: Trace) -> pl.DataFrame:
     return pl.concat([work, marks])
 
 
-def _places(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
+def _positions(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     """Device, lane and time of rows that lie on a thread of the file; null where it is no stream of a device."""
     threads = trace.threads[rows["thread"]]
     numbers = (threads[name].cast(pl.Int64, strict=False) for name in ("pid", "tid"))
@@ -115,7 +115,7 @@ def _places(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _nearest(ends: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
     """`id` and `node` of each end of an arrow: the node of its lane that has a boundary at its time."""
-    joined = (
+    matches = (
         ends.drop_nulls()
         .sort("at")
         .join_asof(
@@ -127,4 +127,4 @@ def _nearest(ends: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFrame:
             check_sortedness=False,
         )
     )
-    return joined.select("id", "node").drop_nulls().unique("id", keep="first", maintain_order=True)
+    return matches.select("id", "node").drop_nulls().unique("id", keep="first", maintain_order=True)

@@ -119,8 +119,8 @@ class Meta:
     @property
     def devices(self) -> list[Mapping[str, Any]]:
         """One mapping per device as the driver describes it: id, name, totalGlobalMem, computeMajor and others."""
-        listed = self.top.get("deviceProperties")
-        return [d for d in listed if isinstance(d, Mapping)] if isinstance(listed, list) else []
+        values = self.top.get("deviceProperties")
+        return [d for d in values if isinstance(d, Mapping)] if isinstance(values, list) else []
 
     @property
     def world_size(self) -> int | None:
@@ -133,10 +133,10 @@ class Meta:
     @property
     def ranks(self) -> tuple[int, ...] | None:
         """The ranks that record this window, as far as our recorder knew; None if it wrote none."""
-        listed = self.producer.get("ranks")
-        if not isinstance(listed, list):
+        values = self.producer.get("ranks")
+        if not isinstance(values, list):
             return None
-        return tuple(rank for rank in listed if isinstance(rank, int) and not isinstance(rank, bool))
+        return tuple(rank for rank in values if isinstance(rank, int) and not isinstance(rank, bool))
 
     def has_option(self, name: str) -> bool:
         """Whether an option of the profiler was on, according to the file; torch before 2.0 doesn't write options."""

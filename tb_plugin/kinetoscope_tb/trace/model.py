@@ -337,7 +337,7 @@ POINTERS = {
 """Columns of each frame with row numbers of another frame, or NONE. A parent's row comes before its children's."""
 
 
-Undermined = Literal["idle", "kernel_times", "host_times", "launches", "clock", "steps", "totals", "memory"]
+NumberKind = Literal["idle", "kernel_times", "host_times", "launches", "clock", "steps", "totals", "memory"]
 """Numbers that a fault of the recording can make wrong: when a device was idle; how long device rows last; how long
 host rows last; which call launched which row; times of the host against those of devices; where steps begin and end;
 how many device rows there are, and what they add up to; which allocations there are, and what they add up to."""
@@ -356,7 +356,7 @@ class Fault:
     """
 
     clause: str
-    undermines: frozenset[Undermined]
+    undermines: frozenset[NumberKind]
     remedy: str
     affected_ns: int | None = None
     is_recording: bool = False

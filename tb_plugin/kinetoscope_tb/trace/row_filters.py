@@ -53,14 +53,14 @@ def calls_of_event(trace: Trace, frame: str, row: int) -> Iterator[tuple[str, in
     These are rows of all_host_events and of all_python_calls.
     """
     yield frame, row
-    added = trace.replayed if frame == "device_events" else None
-    call = NONE if added is None else int(added.innermost[row])
-    while added is not None and call >= 0:
-        is_module = bool(added.is_module[call])
-        before = int((added.is_module[:call] == is_module).sum())
+    calls = trace.replayed if frame == "device_events" else None
+    call = NONE if calls is None else int(calls.innermost[row])
+    while calls is not None and call >= 0:
+        is_module = bool(calls.is_module[call])
+        before = int((calls.is_module[:call] == is_module).sum())
         name = "python_calls" if is_module else "host_events"
         yield name, getattr(trace, name).height + before
-        call = int(added.parent[call])
+        call = int(calls.parent[call])
 
 
 def has_op(trace: Trace, frame: pl.DataFrame, name: str | None) -> NDArray[np.bool_]:
@@ -78,8 +78,8 @@ def device_of_work(trace: Trace, frame: str, row: int) -> Key | None:
 
 def device_work(trace: Trace, key: Key) -> Events:
     """The work of a device, or of one of its streams; with a step, only rows that overlap its window."""
-    place = {name: key[name] for name in ("device", "stream") if key.get(name) is not None}
-    rows, events = rows_where(trace.device_events, **place), trace.device_events
+    conditions = {name: key[name] for name in ("device", "stream") if key.get(name) is not None}
+    rows, events = rows_where(trace.device_events, **conditions), trace.device_events
     if key.get("step") not in (None, "all"):
         step = trace.steps.filter(pl.col("name") == key["step"])
         start, dur = (events[name].to_numpy()[rows] for name in ("start_ns", "dur_ns"))

@@ -31,29 +31,29 @@ class HostSteps:
     end: Ints
     is_cut: NDArray[np.bool_]
 
-    def holding(self, start: Ints, end: Ints) -> NDArray[np.int32]:
+    def find_steps(self, start: Ints, end: Ints) -> NDArray[np.int32]:
         """Return for each range the step whose host interval contains it, or NONE."""
         steps = np.empty(start.size, np.int32)
         for first in range(0, start.size, _ROWS_AT_ONCE):  # bounds the memory of temporary arrays
-            some = slice(first, first + _ROWS_AT_ONCE)
-            step = (np.searchsorted(self.start, start[some], "right") - 1).astype(np.int32)
-            inside = (step >= 0) & (end[some] <= gather(self.end, step, NONE))
-            steps[some] = np.where(inside, step, NONE)
+            chunk = slice(first, first + _ROWS_AT_ONCE)
+            step = (np.searchsorted(self.start, start[chunk], "right") - 1).astype(np.int32)
+            inside = (step >= 0) & (end[chunk] <= gather(self.end, step, NONE))
+            steps[chunk] = np.where(inside, step, NONE)
         return steps
 
 
-def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int | None) -> HostSteps:
+def host_steps(host: pl.DataFrame, extent: tuple[int, int], window_end: int | None) -> HostSteps:
     """Read the ProfilerStep annotations; without any there is one step that covers everything.
 
     Args:
         host: Host events with name, kind, thread, start_ns, dur_ns, is_finished.
-        everything: Start of the earliest and end of the latest operator, annotation, runtime call or device row.
+        extent: Start of the earliest and end of the latest operator, annotation, runtime call or device row.
         window_end: End of the recording, if the file has it.
     """
     is_step = map_categories(host["name"], lambda name: step_number(name) is not None)
     rows = host.filter(pl.Series(is_step) & (pl.col("kind") == "annotation"))
     if rows.is_empty():
-        first, last = everything
+        first, last = extent
         return HostSteps(("all",), np.array([first]), np.array([last]), np.array([False]))
     main = rows.group_by("thread").len().sort("len", "thread", descending=[True, False])["thread"][0]
     rows = rows.filter(pl.col("thread") == main).sort("start_ns")
@@ -66,13 +66,13 @@ def host_steps(host: pl.DataFrame, everything: tuple[int, int], window_end: int 
     return HostSteps(names, start, end, is_cut)
 
 
-def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.DataFrame:
+def step_windows(steps: HostSteps, device: pl.DataFrame, launched_ns: Ints) -> pl.DataFrame:
     """Return the steps frame (model.STEPS).
 
     Args:
         steps: The marked steps.
         device: Device events with device, stream, start_ns, dur_ns, and the step that launched each, or NONE.
-        launched: When the call that launched each of them began, or NONE.
+        launched_ns: When the call that launched each of them began, or NONE.
     """
     n = len(steps.names)
     end_ns = (device["start_ns"] + device["dur_ns"]).to_numpy()
@@ -81,9 +81,9 @@ def step_windows(steps: HostSteps, device: pl.DataFrame, launched: Ints) -> pl.D
     rows = np.bincount(step[inside], minlength=n)
     last = np.full(n, np.iinfo(np.int64).min)
     np.maximum.at(last, step[inside], end_ns[inside])
-    reached = max(steps.start[0], _tail_end(device, launched, steps.start[0]))
-    end = np.maximum(np.maximum.accumulate(np.maximum.reduce([steps.start, steps.end, last])), reached)
-    start = np.maximum(steps.start, np.append(reached, end[:-1]))
+    begin = max(steps.start[0], _tail_end(device, launched_ns, steps.start[0]))
+    end = np.maximum(np.maximum.accumulate(np.maximum.reduce([steps.start, steps.end, last])), begin)
+    start = np.maximum(steps.start, np.append(begin, end[:-1]))
     columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_is_missing_device_work(rows), rows)
     of_servers = ([None] * n, [None] * n, np.full(n, NONE))
     return pl.DataFrame(dict(zip(STEPS, [*columns, *of_servers], strict=True)), schema=STEPS)
@@ -102,7 +102,7 @@ def with_step_numbers(
     The launch is the call, or the operator if no call is known.
     """
     range_step, call_step = (
-        steps.holding(start, start + frame["dur_ns"].to_numpy())
+        steps.find_steps(start, start + frame["dur_ns"].to_numpy())
         for frame, start in ((frame, frame["start_ns"].to_numpy()) for frame in (host, launches))
     )
     launch, op = (device[name].to_numpy() for name in ("launch", "op"))
@@ -114,7 +114,7 @@ def with_step_numbers(
     )
 
 
-def _tail_end(device: pl.DataFrame, launched: Ints, begin: int) -> int:
+def _tail_end(device: pl.DataFrame, launched_ns: Ints, begin: int) -> int:
     """When the work that was launched before the first step ends.
 
     On each stream that is what precedes the first row that was launched later: rows that were launched before, or whose
@@ -122,7 +122,7 @@ def _tail_end(device: pl.DataFrame, launched: Ints, begin: int) -> int:
     these ends counts. But where a stream held up another one, most work of the steps may be over by then: that would be
     in no step. Then it is the end that has least device time on the wrong side.
     """
-    later = (launched != NONE) & (launched >= begin)
+    later = (launched_ns != NONE) & (launched_ns >= begin)
     if later.all():
         return begin
     rows = device.select("device", "stream", "start_ns", "step", end_ns=pl.col("start_ns") + pl.col("dur_ns"))

@@ -107,7 +107,7 @@ class WriteAccess:
         self._names = ServerNames(hosts)
 
     @classmethod
-    def configured(cls, host: str | None) -> WriteAccess:
+    def from_settings(cls, host: str | None) -> WriteAccess:
         """Return what the server's `--host` and the environment variable KINETOSCOPE_HOSTS allow."""
         return cls(configured_hosts(host))
 

@@ -20,7 +20,7 @@ from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
 from ..discovery.listing import recording_of_worker
 from ..engine.answers import Missing, NotReady, ask_all, cached_frame, wait_for_answer
-from ..engine.cache import configured
+from ..engine.cache import configured_cache
 from ..engine.engine import Engine
 from ..errors import BadParameter, KinetoscopeError, NotFound, TraceError
 from ..history.words import sentences
@@ -91,8 +91,8 @@ class Site:
     def __init__(
         self, logdirs: Sequence[Logdir], host: str | None, patterns: CommunicationPatterns = NO_PATTERNS
     ) -> None:
-        self._engine = Engine(logdirs, cache=configured(), patterns=patterns)
-        self.applications = Applications(self._engine, WriteAccess.configured(host))
+        self._engine = Engine(logdirs, cache=configured_cache(), patterns=patterns)
+        self.applications = Applications(self._engine, WriteAccess.from_settings(host))
 
     def application(self, path: str) -> Application:
         """The application of a path, by its route, of which some end in a star."""
@@ -143,13 +143,13 @@ def _state(engine: Engine, request: Request) -> object:
     except NotReady as waiting:
         return encode.reading(waiting.progress, engine.partial(file))
     health = engine.frame(views["health"], file, {}, waits_for_captures=False)
-    known = file_of(engine, query)  # reading may have shown that the file holds several processes
-    moved = known if (known.run, known.worker, known.span) != tuple(query[name] for name in NAMES) else None
-    file = file if moved is None else moved
+    current = file_of(engine, query)  # reading may have shown that the file holds several processes
+    successor = current if (current.run, current.worker, current.span) != tuple(query[name] for name in NAMES) else None
+    file = file if successor is None else successor
     is_alone = not _has_other_ranks(engine, file, trace)
     captures = list(engine.capture_choices(file)) if has_graphs(trace) else []
     state = encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
-    other_files = {"moved": moved, "snapshot": engine.snapshot_of(file)}
+    other_files = {"moved": successor, "snapshot": engine.snapshot_of(file)}
     return state | {key: _names(other) for key, other in other_files.items() if other is not None}
 
 

@@ -38,7 +38,7 @@ def _area(engine: Engine, request: Request) -> object:
 def _rows(
     _trace: Trace, timeline: Timeline, of_slices: Groups, times: tuple[int, int], tracks: tuple[int, ...]
 ) -> object:
-    return encode.table(Area.columns, area(timeline, of_slices, *times, _known(timeline, tracks)))
+    return encode.table(Area.columns, area(timeline, of_slices, *times, _check_tracks(timeline, tracks)))
 
 
 def _flame(engine: Engine, request: Request) -> object:
@@ -48,7 +48,7 @@ def _flame(engine: Engine, request: Request) -> object:
 
 
 def _boxes(_trace: Trace, timeline: Timeline, times: tuple[int, int], tracks: tuple[int, ...], side: str) -> object:
-    boxes = area_flames(timeline, *times, _known(timeline, tracks), is_device=side == "device")
+    boxes = area_flames(timeline, *times, _check_tracks(timeline, tracks), is_device=side == "device")
     return encode.table(AreaFlames.columns, boxes)
 
 
@@ -96,14 +96,14 @@ def _tracks(query: dict[str, str]) -> tuple[int, ...]:
     return tuple(map(int, tracks))
 
 
-def _known(timeline: Timeline, tracks: tuple[int, ...]) -> tuple[int, ...]:
+def _check_tracks(timeline: Timeline, tracks: tuple[int, ...]) -> tuple[int, ...]:
     """The tracks, if there are such.
 
     Raises:
         BadParameter: One isn't there.
     """
-    if unknown := [track for track in tracks if track >= len(timeline.tracks)]:
-        raise BadParameter(f"There is no track {unknown[0]}; there are {len(timeline.tracks)}, counted from 0.")
+    if missing := [track for track in tracks if track >= len(timeline.tracks)]:
+        raise BadParameter(f"There is no track {missing[0]}; there are {len(timeline.tracks)}, counted from 0.")
     return tracks
 
 

@@ -14,9 +14,9 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css
 
 def compressed_asset(name: str, folder: Path = STATIC) -> bytes | None:
     """A file of the folder as the build compressed it; None if it didn't, or if the file was built again since."""
-    file, compressed = folder / name, folder / f"{name}.gz"
-    is_listed = compressed in folder.rglob("*.gz") and file.is_file()
-    return compressed.read_bytes() if is_listed and compressed.stat().st_mtime >= file.stat().st_mtime else None
+    file, archive = folder / name, folder / f"{name}.gz"
+    is_listed = archive in folder.rglob("*.gz") and file.is_file()
+    return archive.read_bytes() if is_listed and archive.stat().st_mtime >= file.stat().st_mtime else None
 
 
 def asset(name: str, folder: Path = STATIC) -> tuple[bytes, str]:

@@ -62,9 +62,9 @@ def request_recording(access: WriteAccess, engine: Engine, request: Request) -> 
     run = value.pop("run", None)
     if not isinstance(run, str):
         raise BadParameter("A request must name its run.")
-    unknown = set(value) - {"steps", "warmup", "options"}
-    if unknown:
-        raise BadParameter(f"A request has no key {min(unknown)!r}; it has run, steps, warmup and options.")
+    extra_keys = set(value) - {"steps", "warmup", "options"}
+    if extra_keys:
+        raise BadParameter(f"A request has no key {min(extra_keys)!r}; it has run, steps, warmup and options.")
     return {"state": "ready", "request": ask(job_called(engine.logdirs, run), value, "page").id}
 
 

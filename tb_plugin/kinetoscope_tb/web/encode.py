@@ -45,7 +45,7 @@ def runs(listing: Listing | None) -> dict[str, Any]:
     workers_of_runs = {**listing.runs, **dict.fromkeys(listing.jobs, _NO_WORKERS)}
     names = sorted(workers_of_runs, key=natural_key)
     labels = run_labels(names)
-    listed = [
+    entries = [
         {
             "name": run,
             "label": labels[run],
@@ -58,7 +58,7 @@ def runs(listing: Listing | None) -> dict[str, Any]:
         for run in names
     ]
     problems = [asdict(problem) for problem in listing.problems]
-    return {"runs": listed, "newest": listing.newest_run, "problems": problems, "scanning": False}
+    return {"runs": entries, "newest": listing.newest_run, "problems": problems, "scanning": False}
 
 
 def _spans(spans: Mapping[str, TraceFile]) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ def short_stamp(stamp: object) -> str:
 
 def state(
     trace: Trace,
-    shown: str,
+    path: str,
     views: Mapping[str, View],
     health: pl.DataFrame | Missing,
     *,
@@ -93,7 +93,7 @@ def state(
 
     Args:
         trace: The trace.
-        shown: Its path as the page shows it.
+        path: Its path as the page shows it.
         views: The catalogue.
         health: That view of it.
         is_alone: Whether its run has no other ranks. In runs of several, the views of whole runs report what is
@@ -104,7 +104,7 @@ def state(
     missing["timeline"] = None if is_trace(trace) else _NO_SLICES
     return {
         "state": "ready",
-        "path": shown,
+        "path": path,
         "events": trace.meta.events,
         "rank": trace.meta.rank,
         "steps": trace.steps["name"].to_list(),
@@ -140,19 +140,19 @@ def _is_missing(view: View, trace: Trace) -> bool:
     return not may_come and view.is_missing(trace)
 
 
-def loading(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:
+def loading_state(progress: LoadingProgress, view: str | None = None) -> dict[str, Any]:
     """How far the answer is; `view` is the one that was requested."""
     return {**({} if view is None else {"view": view}), "state": "loading", "progress": asdict(progress)}
 
 
 def reading(progress: LoadingProgress, preview: Partial | None) -> dict[str, Any]:
     """The progress of reading a trace, and a preview of it if that takes long."""
-    return loading(progress) if preview is None else {**loading(progress), "partial": partial(preview)}
+    return loading_state(progress) if preview is None else {**loading_state(progress), "partial": partial(preview)}
 
 
-def partial(loaded: Partial) -> dict[str, Any]:
+def partial(progress: Partial) -> dict[str, Any]:
     """A preview: counts and sums that the rest of the file will raise, and the metadata before the events."""
-    preview = loaded.preview
+    preview = progress.preview
     devices = sorted({str(device.get("name") or "") for device in preview.meta.devices} - {""})
     facts = [
         ("Devices of the machine", ", ".join(devices)),
@@ -160,14 +160,14 @@ def partial(loaded: Partial) -> dict[str, Any]:
         *job_facts(preview.meta),
     ]
     return {
-        "fraction": loaded.fraction,
+        "fraction": progress.fraction,
         "events": preview.events,
         "kinds": [{"kind": kind, "events": events} for kind, events in preview.kinds.items()],
         "span_ns": preview.span_ns,
         "steps": preview.steps,
         "step_ns": preview.step_ns,
-        "operators": [asdict(one) for one in preview.operators],
-        "kernels": [asdict(one) for one in preview.kernels],
+        "operators": [asdict(total) for total in preview.operators],
+        "kernels": [asdict(total) for total in preview.kernels],
         "facts": [{"fact": name, "value": str(value)} for name, value in facts if value not in (None, "")],
     }
 
@@ -189,14 +189,14 @@ def table(columns: Sequence[Column], frame: pl.DataFrame) -> dict[str, Any]:
     return {"state": "ready", "columns": column_descriptions(columns), "data": column_values(frame)}
 
 
-def event(one: Event) -> dict[str, Any]:
+def event(source: Event) -> dict[str, Any]:
     """One event as the file has it."""
-    return {"state": "ready", **asdict(one)}
+    return {"state": "ready", **asdict(source)}
 
 
-def track(one: Track) -> dict[str, Any]:
+def track(source: Track) -> dict[str, Any]:
     """A track of the timeline, without its row among the trace's threads, which is internal."""
-    fields = asdict(one)
+    fields = asdict(source)
     del fields["thread"]
     return fields
 

@@ -46,26 +46,24 @@ class _ExportRequest:
 
 
 def _export(engine: Engine, request: Request) -> object:
-    requested = _export_request(engine, request)
+    order = _export_request(engine, request)
     sources = []
-    for file, shift_ns in requested.files:
-        label = "" if len(requested.files) == 1 else file.worker
+    for file, shift_ns in order.files:
+        label = "" if len(order.files) == 1 else file.worker
         trace = engine.trace(file, reads_captures=False).recording
         sources.append(Source(trace, engine.timeline(file), shift_ns, label))
-    return Download(requested.name, export_pieces(sources, Window(*requested.window), requested.extras))
+    return Download(order.name, export_pieces(sources, Window(*order.window), order.extras))
 
 
 def _size(engine: Engine, request: Request) -> object:
-    requested = _export_request(engine, request)
+    order = _export_request(engine, request)
     sizes = [
-        engine.about(
-            file, _size_of, shift_ns, requested.window, requested.extras, most=MOST_SIZES, reads_captures=False
-        )
-        for file, shift_ns in requested.files
+        engine.about(file, _size_of, shift_ns, order.window, order.extras, most=MOST_SIZES, reads_captures=False)
+        for file, shift_ns in order.files
     ]
     total = {"slices": sum(size.slices for size in sizes), "bytes": sum(size.bytes for size in sizes)}
     is_exact = len(sizes) == 1 and sizes[0].is_exact
-    return {"state": "ready", "name": requested.name, **total, "is_exact": is_exact}
+    return {"state": "ready", "name": order.name, **total, "is_exact": is_exact}
 
 
 def _size_of(
@@ -106,29 +104,29 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def _extras(text: str) -> tuple[Extra, ...]:
-    named = [name for name in text.split(",") if name]
-    for name in named:
+    names = [name for name in text.split(",") if name]
+    for name in names:
         if name not in EXTRAS:
             raise BadParameter(f"include={text[:80]!r} isn't possible; it is some of {', '.join(EXTRAS)}.")
-    return tuple(extra for extra in EXTRAS if extra in named)
+    return tuple(extra for extra in EXTRAS if extra in names)
 
 
 def _workers(text: str) -> list[dict[str, Any]]:
     try:
-        listed = json.loads(text)
+        workers = json.loads(text)
     except (ValueError, RecursionError):
-        listed = None
-    is_right = isinstance(listed, list) and all(
-        isinstance(one, dict)
-        and one.keys() == _WORKER.keys()
-        and all(type(one[name]) is kind for name, kind in _WORKER.items())
-        and abs(one["shift_ns"]) < 1 << 62
-        for one in listed
+        workers = None
+    is_right = isinstance(workers, list) and all(
+        isinstance(worker, dict)
+        and worker.keys() == _WORKER.keys()
+        and all(type(worker[name]) is kind for name, kind in _WORKER.items())
+        and abs(worker["shift_ns"]) < 1 << 62
+        for worker in workers
     )
     if not is_right:
         form = '[{"worker": W, "span": S, "shift_ns": N}, …]'
         raise BadParameter(f"workers={text[:80]!r} isn't possible; it is a list of further recordings: {form}.")
-    return list(listed)
+    return list(workers)
 
 
 ROUTES: dict[str, Handler] = {"/timeline/export": _export, "/timeline/export/size": _size}

@@ -102,7 +102,7 @@ def _member(segments: PathSegments, file: TraceFile) -> int:
     """
     member = segments.member(file.worker, file.span)
     if member is None:
-        members = [f"{one.worker} {one.span}" for one in segments.ranks.members if one.summary is not None]
+        members = [f"{rank.worker} {rank.span}" for rank in segments.ranks.members if rank.summary is not None]
         raise NotFound("recording among those of the path across ranks", f"{file.worker} {file.span}", members)
     return member
 

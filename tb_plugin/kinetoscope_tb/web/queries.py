@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..errors import BadParameter, Changed
+from ..errors import BadParameter, FileChanged
 from .encode import short_stamp
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ STAMPED_NAMES = (*NAMES, "stamp")  # of the file in the state in which the page 
 
 
 def query_of(
-    request: Request, needed: tuple[str, ...], *, others: bool = False, optional: tuple[str, ...] = ()
+    request: Request, names: tuple[str, ...], *, others: bool = False, optional: tuple[str, ...] = ()
 ) -> dict[str, str]:
     """The request's parameters.
 
@@ -29,16 +29,16 @@ def query_of(
         BadParameter: One is missing, repeated or unknown.
     """
     query = request.args.to_dict(flat=False)
-    for name in needed:
+    for name in names:
         if name not in query:
-            raise BadParameter(f"The parameter {name!r} is missing; {request.path} needs {', '.join(needed)}.")
-    if "run" in needed:
+            raise BadParameter(f"The parameter {name!r} is missing; {request.path} needs {', '.join(names)}.")
+    if "run" in names:
         optional += ("capture",)
     for name, values in query.items():
         if len(values) > 1:
             raise BadParameter(f"The parameter {name!r} is given {len(values)} times; give it once.")
-        if name not in needed + optional and not others:
-            takes = ", ".join(needed + optional) or "none"
+        if name not in names + optional and not others:
+            takes = ", ".join(names + optional) or "none"
             raise BadParameter(f"There is no parameter {name!r} here; {request.path} takes {takes}.")
     return {name: values[0] for name, values in query.items()}
 
@@ -64,7 +64,9 @@ def current_file(engine: Engine, query: Mapping[str, str]) -> TraceFile:
     """
     file = file_of(engine, query)
     if short_stamp(file.version) != query["stamp"]:
-        raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it again.")
+        raise FileChanged(
+            f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it again."
+        )
     return file
 
 

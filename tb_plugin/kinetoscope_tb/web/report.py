@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..answer.model import Answer
     from ..discovery import TraceFile
     from ..distributed.run import Ranks
-    from ..view import Recorded, View
+    from ..view import Subject, View
 
     RanksOf = Callable[[TraceFile, str], Ranks]
 
@@ -72,12 +72,12 @@ def report(
         files.append(file)
         answers = _trace_answers(file, trace, views, rows, is_alone=ranks_of is None)
         if ranks_of is not None and answers["answers"]:
-            for scope, place in (("span", file.span), ("run", "")):
-                if (scope, place) not in of_ranks:
+            for scope, part in (("span", file.span), ("run", "")):
+                if (scope, part) not in of_ranks:
                     ranks = ranks_of(file, scope)
-                    of_ranks[scope, place] = _answers(file, ranks, views, rows, scope)
+                    of_ranks[scope, part] = _answers(file, ranks, views, rows, scope)
                     whole_run = ranks if scope == "run" else whole_run
-                answers["answers"] += of_ranks[scope, place]
+                answers["answers"] += of_ranks[scope, part]
         summary = None if isinstance(trace, KinetoscopeError) else _summary(file, trace, whole_run)
         headline = headline or (summary.verdict.title if summary else "")
         values = summary.values() if summary else None
@@ -100,7 +100,7 @@ def _trace_answers(
 ) -> dict[str, Any]:
     """The answers about one trace: its state, and each view with each choice of its parameters."""
     if isinstance(trace, KinetoscopeError):
-        error = trace.renamed(file.shown) if isinstance(trace, TraceError) else trace
+        error = trace.with_path(file.shown) if isinstance(trace, TraceError) else trace
         return {"state": failure(error), "answers": []}
     health = merge_run_notes(views["health"], compute(views["health"], trace, {}), file)
     answers = _answers(file, trace, views, most_rows, "recording")
@@ -108,11 +108,11 @@ def _trace_answers(
 
 
 def _answers(
-    file: TraceFile, recorded: Recorded, views: Mapping[str, View], most_rows: int, scope: str
+    file: TraceFile, subject: Subject, views: Mapping[str, View], most_rows: int, scope: str
 ) -> list[dict[str, Any]]:
     """The answers of all views of a scope, with each choice of their parameters."""
     return [
-        {"view": view.id, "parameters": choice, "answer": _answer(view, file, recorded, choice, most_rows)}
+        {"view": view.id, "parameters": choice, "answer": _answer(view, file, subject, choice, most_rows)}
         for view in views.values()
         if view.place.kind != "detail" and view.scope == scope
         for choice in _choices(view)
@@ -122,18 +122,16 @@ def _answers(
 def _choices(view: View) -> Iterator[dict[str, str]]:
     """No parameter, and each combination of choices that isn't the default."""
     choices = [[(p.name, value) for value in p.choices] for p in view.parameters if p.kind == "choice"]
-    for chosen in itertools.product(*choices):
+    for combination in itertools.product(*choices):
         default = {p.name: p.choices[0] for p in view.parameters if p.kind == "choice"}
-        yield {name: value for name, value in chosen if value != default[name]}
+        yield {name: value for name, value in combination if value != default[name]}
 
 
-def _answer(
-    view: View, file: TraceFile, recorded: Recorded, choice: Mapping[str, str], most_rows: int
-) -> dict[str, Any]:
-    result = merge_run_notes(view, compute(view, recorded, view.arguments(choice)), file)
+def _answer(view: View, file: TraceFile, subject: Subject, choice: Mapping[str, str], most_rows: int) -> dict[str, Any]:
+    result = merge_run_notes(view, compute(view, subject, view.arguments(choice)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
-    notes = [doubt(recorded, view)] if isinstance(recorded, Trace) else []
+    notes = [doubt(subject, view)] if isinstance(subject, Trace) else []
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     first_rows = result.head(most)
     if parent := parent_column(view.table.picture):
@@ -146,8 +144,8 @@ def _answer(
 
 def _page(content: str, title: str, headline: str, preparation: str) -> str:
     """The page with its content, packed."""
-    packed = b64encode(gzip.compress(content.encode(), mtime=0)).decode()
-    data = f'<script type="application/gzip;base64" id="{_ELEMENT}">{packed}</script>\n'
+    archive = b64encode(gzip.compress(content.encode(), mtime=0)).decode()
+    data = f'<script type="application/gzip;base64" id="{_ELEMENT}">{archive}</script>\n'
     return inline_page(title, body=data, preparation=preparation, description=visible(headline))
 
 

@@ -48,9 +48,9 @@ def answer_response(engine: Engine, handler: Handler, request: Request, *, post:
     try:
         return _respond(request, handler(engine, request))
     except NotReady as waiting:
-        return _respond(request, encode.loading(waiting.progress, request.args.get("view")))
+        return _respond(request, encode.loading_state(waiting.progress, request.args.get("view")))
     except TraceError as error:
-        return _failure(request, error.renamed(engine.shown(error.path)))
+        return _failure(request, error.with_path(engine.path_on_page(error.path)))
     except Exception as error:  # noqa: BLE001  # the boundary of one request
         return _failure(request, error)
 
@@ -65,11 +65,11 @@ def file_response(file: Callable[[Request], Response], request: Request) -> Resp
         return _failure(request, error)
 
 
-def _wrong_method(request: Request, allowed: str = "GET") -> Response:
-    message = f"{request.method} isn't possible here; use {allowed}."
-    failed = {"state": "failed", "code": "method_not_allowed", "message": message}
-    response = _respond(request, failed, 405)
-    response.headers["Allow"] = allowed
+def _wrong_method(request: Request, methods: str = "GET") -> Response:
+    message = f"{request.method} isn't possible here; use {methods}."
+    body = {"state": "failed", "code": "method_not_allowed", "message": message}
+    response = _respond(request, body, 405)
+    response.headers["Allow"] = methods
     return response
 
 

@@ -16,7 +16,7 @@ from ..measures.time.idle_causes import split_gaps_of_devices
 from ..table import TEXT
 from ..timeline.details.rank_calls import RankCalls, compare_ranks, key_on, only_device
 from ..timeline.details.row_facts import row_facts
-from ..timeline.search.search import events_of_row, parsed
+from ..timeline.search.search import events_of_row, parse_find
 from ..timeline.search.text_query import texts_with
 from ..view import Head
 from ..views import EVERY_VIEW, VIEWS
@@ -46,7 +46,7 @@ def _find_of(engine: Engine, request: Request) -> tuple[TraceFile, str]:
         BadParameter: It isn't the key of a row of a view.
     """
     query = query_of(request, (*STAMPED_NAMES, "find"))
-    find = parsed(query["find"], VIEWS)
+    find = parse_find(query["find"], VIEWS)
     if "view" not in json.loads(find):
         raise BadParameter("find has no view here; it is the key of a row of a view.")
     return current_file(engine, query), find
@@ -59,8 +59,8 @@ def _row(engine: Engine, request: Request) -> object:
 
 def _row_facts(trace: Trace, timeline: Timeline, find: str) -> dict[str, Any]:
     key = json.loads(find)
-    shown = [view for view in VIEWS.values() if not view.is_missing(trace)]
-    return row_facts(trace, timeline, events_of_row(trace, VIEWS[key["view"]], key), shown)
+    views = [view for view in VIEWS.values() if not view.is_missing(trace)]
+    return row_facts(trace, timeline, events_of_row(trace, VIEWS[key["view"]], key), views)
 
 
 def _ranks(engine: Engine, request: Request) -> object:
@@ -68,9 +68,9 @@ def _ranks(engine: Engine, request: Request) -> object:
     recordings = engine.recordings_of_span(file)
     if len(recordings) < 2 or not _is_on_other_ranks(VIEWS[json.loads(find)["view"]]):
         return {"state": "ready", "text": "", "ranks": []}
-    chosen = engine.readable_soon(recordings, MOST_BYTES_TO_READ)[:MOST_RANKS]
-    ranks = engine.about_each(chosen, _calls_of_rank, find, only_device(engine.trace(file)))
-    return {"state": "ready", **compare_ranks(ranks, len(recordings) - len(chosen))}
+    selection = engine.readable_soon(recordings, MOST_BYTES_TO_READ)[:MOST_RANKS]
+    ranks = engine.about_each(selection, _calls_of_rank, find, only_device(engine.trace(file)))
+    return {"state": "ready", **compare_ranks(ranks, len(recordings) - len(selection))}
 
 
 def _is_on_other_ranks(view: View) -> bool:
@@ -88,7 +88,7 @@ def _advice(engine: Engine, request: Request) -> object:
     file, find = _find_of(engine, request)
     words = _words_of_row(engine, file, json.loads(find))
     advice = engine.about(file, _advice_about, find, words, shares=split_gaps_of_devices)
-    return {"state": "ready", "advice": [{"rule": one.rule, "title": one.title} for one in advice]}
+    return {"state": "ready", "advice": [{"rule": item.rule, "title": item.title} for item in advice]}
 
 
 def _words_of_row(engine: Engine, file: TraceFile, find: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BadParameter
 from ..timeline.details.details import details
 from ..timeline.details.slice_summary import slice_summary
-from ..timeline.search.search import parsed, search
+from ..timeline.search.search import parse_find, search
 from ..views import VIEWS
 from .queries import STAMPED_NAMES, current_file, query_of, time_parameter, whole_number
 
@@ -41,9 +41,9 @@ def _details(trace: Trace, timeline: Timeline, number: int) -> dict[str, Any]:
 
 def _find(engine: Engine, request: Request) -> object:
     query = query_of(request, (*STAMPED_NAMES, "find"), optional=("at_ns", "direction", "place"))
-    requested = _requested_hit(query)
+    target = _requested_hit(query)
     matches = search_slices(engine, current_file(engine, query), query["find"])
-    return {"state": "ready", **_hits(matches, requested)}
+    return {"state": "ready", **_hits(matches, target)}
 
 
 def _requested_hit(query: dict[str, str]) -> tuple[str, int | None] | None:
@@ -63,19 +63,19 @@ def _requested_hit(query: dict[str, str]) -> tuple[str, int | None] | None:
     return (direction, at) if "direction" in query or at is not None else None
 
 
-def _hits(matches: SearchResult, requested: tuple[str, int | None] | None) -> dict[str, Any]:
-    place = -1
-    if requested is not None:
-        which, at = requested
-        place = matches.place_after(at) if which == "next" else matches.place_before(at)
-        place = at if which == "place" and at is not None else place
-    hit = int(matches.by_start[1][place]) if 0 <= place < matches.numbers.size else -1
+def _hits(matches: SearchResult, target: tuple[str, int | None] | None) -> dict[str, Any]:
+    index = -1
+    if target is not None:
+        which, at = target
+        index = matches.place_after(at) if which == "next" else matches.place_before(at)
+        index = at if which == "place" and at is not None else index
+    hit = int(matches.by_start[1][index]) if 0 <= index < matches.numbers.size else -1
     return {
         "count": int(matches.numbers.size),
         "names": matches.names(),
         "histogram": matches.histogram(),
         "slice": slice_summary(matches.timeline, hit),
-        "place": place if hit >= 0 else None,
+        "place": index if hit >= 0 else None,
     }
 
 
@@ -85,7 +85,7 @@ def search_slices(engine: Engine, file: TraceFile, find: str) -> SearchResult:
     Raises:
         BadParameter: The find isn't valid.
     """
-    query = parsed(find, VIEWS)
+    query = parse_find(find, VIEWS)
     return engine.about(file, _search, query, most=MOST_SEARCHES)
 
 

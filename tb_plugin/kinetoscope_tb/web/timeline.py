@@ -33,7 +33,7 @@ COARSEST = 44  # five hours in one bucket
 def _timeline(engine: Engine, request: Request) -> object:
     file = file_of(engine, query_of(request, NAMES))
     meta, curves = ask_all(lambda: engine.about(file, _meta, reads_captures=False), lambda: counters_of(engine, file))
-    counters = [counter.described(number) for number, counter in enumerate(curves)]
+    counters = [counter.describe(number) for number, counter in enumerate(curves)]
     return {"state": "ready", "stamp": encode.short_stamp(file.version), **meta, "counters": counters}
 
 
@@ -104,8 +104,8 @@ def _keys(text: str, of: str, count: int) -> list[tuple[int, int, int]]:
         BadParameter: It isn't spelt TRACK.LEVEL.INDEX,…, or there is no such tile.
     """
     keys = text.split(",")
-    spelt = [re.fullmatch(r"(\d{1,9})\.(\d{1,2})\.(\d{1,18})", key, re.ASCII) for key in keys]
-    tiles = [(int(key[1]), int(key[2]), int(key[3])) for key in spelt if key]
+    matches = [re.fullmatch(r"(\d{1,9})\.(\d{1,2})\.(\d{1,18})", key, re.ASCII) for key in keys]
+    tiles = [(int(key[1]), int(key[2]), int(key[3])) for key in matches if key]
     if len(tiles) < len(keys) or len(keys) > MOST_TILES:
         raise BadParameter(f"k={text[:80]!r} isn't possible; it is at most {MOST_TILES} times {of}.LEVEL.INDEX.")
     for which, level, index in tiles:

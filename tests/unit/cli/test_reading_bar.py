@@ -3,7 +3,7 @@
 import io
 import sys
 
-from kinetoscope_tb.cli.traces import opened
+from kinetoscope_tb.cli.traces import open_trace
 from kinetoscope_tb.discovery import TraceFile
 from kinetoscope_tb.reader import Progress
 from support.build import TraceBuilder
@@ -30,7 +30,7 @@ def drawn(monkeypatch, terminal):
     monkeypatch.setattr(sys, "stderr", terminal)
     for name, value in {"COLUMNS": "120", "TERM": "xterm", "NO_COLOR": "1"}.items():
         monkeypatch.setenv(name, value)
-    with opened(FILE) as trace:
+    with open_trace(FILE) as trace:
         assert trace is TRACE
     return terminal.getvalue()
 

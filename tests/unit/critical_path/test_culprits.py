@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kinetoscope_tb.timeline.core.build import timeline as timeline_of
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.critical_path_culprits import MOST_STEPS, critical_path_culprits
 from kinetoscope_tb.views.overview.critical_path_summary import critical_path_summary
@@ -68,7 +68,7 @@ def test_a_culprit_that_takes_much_is_the_sentence(trace):
 def test_rows_lead_to_what_runs_in_their_pieces(trace, step, cause, name, source, found):
     made = timeline_of(trace)
     row = {"view": "critical_path_culprits", "step": step, "cause": cause, "name": name, "source": source}
-    numbers = search(trace, made, parsed(json.dumps(row), VIEWS), VIEWS).numbers
+    numbers = search(trace, made, parse_find(json.dumps(row), VIEWS), VIEWS).numbers
     assert sorted(made.labels.texts[label] for label in made.label[numbers]) == found
 
 

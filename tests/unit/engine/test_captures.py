@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import kinetoscope_tb
-from kinetoscope_tb.api import opened
+from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.compare.comparison import Comparison
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
 from kinetoscope_tb.engine import captures, trace_cache
@@ -53,7 +53,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def _operators(path: Path) -> set[str]:
-    profile = opened(str(path), None, None, None)
+    profile = open_profile(str(path), None, None, None)
     return set(profile.graph_kernels["op"].drop_nulls())
 
 
@@ -77,7 +77,7 @@ def test_another_span_of_the_same_worker_that_recorded_the_capture_explains_its_
     assert _operators(trace) == set()
     span = _write(trace.parent / "rank0.0.pt.trace.json.gz", GraphRecording("rocm").captured(WORK))
     assert _operators(trace) == {"aten::mm", "aten::add"}
-    assert set(opened(str(trace), None, None, None).graph_kernels["provenance"]) == {"capture"}
+    assert set(open_profile(str(trace), None, None, None).graph_kernels["provenance"]) == {"capture"}
     _write(trace.parent / "capture_rank0.json.gz", GraphRecording("rocm").captured(OTHER))
     assert _operators(trace) == {"aten::linear", "aten::sub"}
     span.write_text("no trace")
@@ -107,7 +107,7 @@ def test_notes_about_nodes_name_lines_and_marks(tmp_path: Path) -> None:
     trace = _write(tmp_path / "rank0.1.pt.trace.json.gz", recording)
     (tmp_path / "kernel_py_stacks.json").write_text('{"38654705664": "/a/train.py:41:forward\\n/a/train.py:88:main"}')
     (tmp_path / "kernel_annotations.json").write_text('{"38654705665": [{"name": "mlp"}], "x": 1}')
-    rows = opened(str(trace), None, None, None).graph_kernels.sort("place")
+    rows = open_profile(str(trace), None, None, None).graph_kernels.sort("place")
     assert rows["line"].to_list() == ["/a/train.py:41:forward", None, None]
     assert rows["mark"].to_list() == [None, "mlp", None]
     assert rows["provenance"].to_list() == ["recorded", "recorded", None]
@@ -138,7 +138,7 @@ def test_an_answer_changes_with_the_capture(trace: Path) -> None:
 
 
 def test_a_chosen_capture_must_exist(trace: Path) -> None:
-    from kinetoscope_tb.cli.traces import opened as opened_by_cli
+    from kinetoscope_tb.cli.traces import open_trace as opened_by_cli
 
     file = list_path(str(trace)).files[0]
     elsewhere = _write(trace.parent / "other/place.json.gz", GraphRecording("rocm").captured(WORK))
@@ -189,14 +189,14 @@ def test_kernels_of_an_unexplained_graph_count_for_the_operator_that_launched_it
     path = tmp_path / "compiled.pt.trace.json"
     builder = TraceBuilder().op("CompiledFunction", 0, 50).launch(10, 5, 1, name="cudaGraphLaunch")
     path.write_text(builder.kernel("a", 20, 5, 1).kernel("b", 30, 5, 1).text())
-    health = opened(str(path), None, None, None).health
+    health = open_profile(str(path), None, None, None).health
     (words,) = health.filter(health["rule"] == "graphs_unexplained")["consequence"]
     assert "they count for the operator that launched the graph, without shapes or modules" in words
 
 
 def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trace: Path) -> None:
     def rules() -> dict[str, str]:
-        frame = opened(str(trace), None, None, None).health
+        frame = open_profile(str(trace), None, None, None).health
         return {row["rule"]: row["consequence"] for row in frame.to_dicts() if row["rule"].startswith("graphs_")}
 
     (unexplained,) = rules().items()
@@ -237,7 +237,7 @@ def test_a_recording_with_capture_in_its_name_is_left_out_if_it_launched_somethi
     _write(trace.parent / "capture_of_another_model.json.gz", GraphRecording("rocm").captured(_renamed(WORK)))
     _write(trace.parent / "capture_eager.json.gz", GraphRecording("rocm").eager(_renamed(WORK)))
     assert _operators(trace) == set()
-    unused = opened(str(trace), None, None, None)._trace.captures.unused
+    unused = open_profile(str(trace), None, None, None)._trace.captures.unused
     assert unused == tuple(
         (str(trace.parent / name), UNLIKE) for name in ("capture_eager.json.gz", "capture_of_another_model.json.gz")
     )
@@ -334,9 +334,9 @@ DAMAGED = {
 @pytest.mark.parametrize(("content", "problem"), DAMAGED.values(), ids=DAMAGED)
 @pytest.mark.parametrize("name", ["kernel_py_stacks.json", "kernel_annotations.json"])
 def test_a_damaged_side_car_costs_itself_and_is_a_finding(trace: Path, name: str, content: bytes, problem: str) -> None:
-    alone = opened(str(trace), None, None, None)
+    alone = open_profile(str(trace), None, None, None)
     (trace.parent / name).write_bytes(content)
-    beside = opened(str(trace), None, None, None)
+    beside = open_profile(str(trace), None, None, None)
     assert beside.overview.equals(alone.overview)
     found = beside.health.filter(rule="captures_damaged")["consequence"].to_list()
     assert [f"{name} (these notes about graphs {problem}" in one for one in found] == [True] * bool(problem)
@@ -345,7 +345,7 @@ def test_a_damaged_side_car_costs_itself_and_is_a_finding(trace: Path, name: str
 def test_a_capture_whose_name_is_no_utf8_is_shown_with_its_bytes(trace: Path) -> None:
     odd = os.fsencode(trace.parent) + b"/capture_\xff.json"
     Path(os.fsdecode(odd)).write_bytes(b"no trace")
-    profile = opened(str(trace), None, None, None)
+    profile = open_profile(str(trace), None, None, None)
     assert "capture_\\udcff.json" in profile.health.filter(rule="captures_damaged")["consequence"][0]
     assert "capture_\\udcff.json" in profile.graph_captures["source"].to_list()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from kinetoscope_tb.api import opened
+from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.discovery import Logdir, list_path, traces_beside
 from kinetoscope_tb.engine import captures
 from kinetoscope_tb.engine.answers import NotReady
@@ -38,12 +38,12 @@ def _write_trace(path: Path, name: str) -> Path:
 
 
 def _operators(path: Path, *chosen: Path) -> list[str]:
-    profile = opened(str(path), None, None, None, captures=[str(capture) for capture in chosen])
+    profile = open_profile(str(path), None, None, None, captures=[str(capture) for capture in chosen])
     return list(profile.view("snapshot_alive", by="operator")["place"])
 
 
 def _rules(path: Path) -> set[str]:
-    return set(opened(str(path), None, None, None).health["rule"])
+    return set(open_profile(str(path), None, None, None).health["rule"])
 
 
 @pytest.mark.parametrize("mark", ["", ".oom", ".oom2"])

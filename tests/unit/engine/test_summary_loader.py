@@ -12,7 +12,7 @@ import pytest
 from kinetoscope_tb.discovery import Logdir, list_traces
 from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.engine.cache import Cache
-from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, packed
+from kinetoscope_tb.engine.cache.summary_entry import PackedSummary, pack_summary
 from kinetoscope_tb.engine.cache.values import BrokenEntry
 from kinetoscope_tb.engine.executors import local_executors
 from kinetoscope_tb.engine.summary_loader import (
@@ -112,10 +112,10 @@ def test_an_entry_that_was_damaged_is_made_anew(logdir, tmp_path):
 def test_what_others_made_up_is_no_summary(logdir):
     _, files = listed(logdir)
     made = summary_of_file(files[0].path).summary
-    assert packed(made).summary.calls.equals(made.calls)
+    assert pack_summary(made).summary.calls.equals(made.calls)
 
     def altered(**frames):
-        return packed(replace(made, **frames))
+        return pack_summary(replace(made, **frames))
 
     wrong = [
         altered(calls=made.calls.with_columns(group=pl.lit(9, pl.Int32))),
@@ -131,7 +131,7 @@ def test_what_others_made_up_is_no_summary(logdir):
         altered(facts={}),
         PackedSummary(b""),
         PackedSummary(b"\xff" * 100),
-        PackedSummary(packed(made).data[: len(packed(made).data) // 2]),
+        PackedSummary(pack_summary(made).data[: len(pack_summary(made).data) // 2]),
     ]
     for one in wrong:
         with pytest.raises(BrokenEntry):

@@ -7,13 +7,13 @@ from support.build import TraceBuilder
 def marks(text, block=1 << 30):
     samples = Samples()
     data = text.encode()
-    for _ in samples.passing(data[i : i + block] for i in range(0, len(data), block)):
+    for _ in samples.pass_on(data[i : i + block] for i in range(0, len(data), block)):
         pass
     return samples.fingerprint()
 
 
 def test_blocks_pass_as_they_are():
-    assert list(Samples().passing([b"ab", b"", b"c"])) == [b"ab", b"", b"c"]
+    assert list(Samples().pass_on([b"ab", b"", b"c"])) == [b"ab", b"", b"c"]
 
 
 def test_keys_and_categories_of_events_are_marks_and_those_before_them_are_not():

@@ -9,7 +9,7 @@ from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import groups
 from kinetoscope_tb.timeline.area.pivot import area
 from kinetoscope_tb.timeline.core.build import timeline
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder, same
 
@@ -251,7 +251,7 @@ def test_the_slices_of_a_row_are_found_by_its_group(by):
         sides[row["name"], row["process"], row["is_device"]] += row["calls"]
     for (name, process, is_device), calls in sides.items():
         group = {"in_process": process} if by == "thread" else {"side": "device" if is_device else "host"}
-        find = parsed(json.dumps({f"in_{by}": name, **group}), VIEWS)
+        find = parse_find(json.dumps({f"in_{by}": name, **group}), VIEWS)
         assert search(trace, made, find, VIEWS).numbers.size == calls
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kinetoscope_tb.timeline.core.build import timeline as timeline_of
 from kinetoscope_tb.timeline.critical_path.path_pieces import PathPieces
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 
@@ -69,6 +69,6 @@ def test_short_ones_of_a_thread_are_told_as_the_longest_of_them(drawn):
 )
 def test_rows_of_the_path_s_views_lead_to_what_they_run_in(built, row, names):
     trace, timeline = built
-    numbers = search(trace, timeline, parsed(json.dumps(row), VIEWS), VIEWS).numbers
+    numbers = search(trace, timeline, parse_find(json.dumps(row), VIEWS), VIEWS).numbers
     texts = timeline.labels.texts
     assert sorted(texts[label] for label in timeline.label[numbers]) == names

@@ -8,7 +8,7 @@ import pytest
 
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.timeline.core.build import timeline
-from kinetoscope_tb.timeline.search.search import parsed, search
+from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.timeline.search.text_query import texts_with
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.host.python_calls import python_calls
@@ -25,7 +25,7 @@ def hits(built, **find):
     """(name, start) of what is found, in order of time."""
     trace = built.build()
     made = timeline(trace)
-    numbers = search(trace, made, parsed(json.dumps(find), VIEWS), VIEWS).by_start[1]
+    numbers = search(trace, made, parse_find(json.dumps(find), VIEWS), VIEWS).by_start[1]
     return [(made.labels.texts[made.label[i]], int(made.start_ns[i])) for i in numbers.tolist()]
 
 
@@ -133,7 +133,7 @@ def test_a_collective_is_found_by_its_group_and_number_with_its_work():
 )
 def test_what_is_no_find_is_told(text):
     with pytest.raises(BadParameter):
-        parsed(text, VIEWS)
+        parse_find(text, VIEWS)
 
 
 def test_python_calls_are_found_by_their_path_and_threads_as_a_whole():
@@ -155,7 +155,7 @@ def test_python_calls_are_found_by_their_path_and_threads_as_a_whole():
 
 
 def test_one_find_has_one_spelling():
-    assert parsed('{"name":"a",  "category":"Kernel"}', {}) == parsed('{"category": "Kernel", "name": "a"}', {})
+    assert parse_find('{"name":"a",  "category":"Kernel"}', {}) == parse_find('{"category": "Kernel", "name": "a"}', {})
 
 
 CASES = json.loads((Path(__file__).parents[3] / "frontend" / "tests" / "filters.json").read_text(encoding="utf-8"))
@@ -173,7 +173,7 @@ def test_a_broken_pattern_says_so():
 
 def test_the_next_and_the_previous_hit_and_their_places_are_told():
     trace = step_with_work().build()
-    result = search(trace, timeline(trace), parsed('{"text": "gemm"}', VIEWS), VIEWS)
+    result = search(trace, timeline(trace), parse_find('{"text": "gemm"}', VIEWS), VIEWS)
     assert [result.place_after(at) for at in (None, 99, 100, 200)] == [0, 0, 1, 2]
     assert [result.place_before(at) for at in (None, 201, 200, 100)] == [1, 1, 0, -1]
     assert result.names() == [("gemm", 2, int(result.timeline.dur_ns[result.numbers].sum()))]
@@ -185,7 +185,7 @@ def test_the_next_and_the_previous_hit_and_their_places_are_told():
 def test_tiles_of_what_was_found_have_these_slices_alone_with_their_own_numbers():
     trace = step_with_work().build()
     made = timeline(trace)
-    result = search(trace, made, parsed('{"view": "kernels", "name": "gemm"}', VIEWS), VIEWS)
+    result = search(trace, made, parse_find('{"view": "kernels", "name": "gemm"}', VIEWS), VIEWS)
     tile = result.pyramid().tile(0, made.pyramid.rows.first.size - 1, 0, 0)
     assert tile.slice.tolist() == result.numbers.tolist()
     assert [made.labels.texts[label] for label in tile.label] == ["gemm", "gemm"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from kinetoscope_tb.api import opened
+from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.measures.graphs.pairing import UNLIKE
 from support.graphs import GraphRecording, Operator
 
@@ -26,7 +26,7 @@ def test_each_source_has_its_part_of_the_replayed_time_and_the_rest_has_none(tmp
     trace = _write(tmp_path / "rank0.1.pt.trace.json.gz", replays)
     _write(tmp_path / "capture_traces/rank0.json.gz", GraphRecording("rocm").captured(WORK))
     _write(tmp_path / "capture_of_nothing.json.gz", GraphRecording("rocm").captured((WORK[0],)))
-    frame = opened(str(trace), None, None, None).graph_captures
+    frame = open_profile(str(trace), None, None, None).graph_captures
     assert frame.select("source", "use", "graphs", "total_ns", "high_frac", "reason").rows() == [
         ("capture_traces/rank0.json.gz", "capture", 1, 6000, 1.0, None),
         ("no capture found", None, 1, 6000, None, None),
@@ -37,7 +37,7 @@ def test_each_source_has_its_part_of_the_replayed_time_and_the_rest_has_none(tmp
 
 def test_the_recording_itself_is_a_source(tmp_path: Path) -> None:
     both = GraphRecording("rocm").captured(WORK).eager(OTHER * 2).replayed(WORK, 1).replayed(OTHER * 2, 2)
-    frame = opened(str(_write(tmp_path / "rank0.1.pt.trace.json.gz", both)), None, None, None).graph_captures
+    frame = open_profile(str(_write(tmp_path / "rank0.1.pt.trace.json.gz", both)), None, None, None).graph_captures
     assert frame.sort("use").select("source", "use", "total_ns").rows() == [
         ("this recording", "eager", 6000),
         ("this recording", "recorded", 3000),

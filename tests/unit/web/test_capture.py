@@ -175,7 +175,7 @@ def test_addresses_of_ours_are_numbers_localhost_and_names_that_the_server_has(l
 
 def test_the_server_s_names_are_those_of_its_flag_and_its_environment(monkeypatch):
     monkeypatch.setenv(HOSTS, "proxy.example, *.user.example")
-    access = WriteAccess.configured("node7")
+    access = WriteAccess.from_settings("node7")
     for host in ("node7:6006", "proxy.example", "a.user.example"):
         assert access.token_for(request_from(host))
     for host in ("user.example", "a.proxy.example", "other"):

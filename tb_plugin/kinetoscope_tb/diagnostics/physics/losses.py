@@ -16,11 +16,11 @@ from ...arrays.intervals import Ints
 from ...names import text
 from ...names.calls import launches_graph, launches_kernel
 from ...trace import Diagnostic, Trace
-from ...trace.model import Fault, Undermined
+from ...trace.model import Fault, NumberKind
 from . import limits
 from .times import Times
 
-_UNDERMINED: frozenset[Undermined] = frozenset({"idle", "launches", "steps", "totals"})
+_UNDERMINED: frozenset[NumberKind] = frozenset({"idle", "launches", "steps", "totals"})
 _FEWER = "Record fewer steps at a time, so that the profiler's buffers hold them."
 _LATER = "Let the device finish before the profiler stops, and record one step more than is needed."
 

@@ -15,7 +15,7 @@ from ...measures.time.breakdown import intervals_of
 from ...measures.time.host_activity import launching_threads
 from ...names import text
 from ...trace import Diagnostic
-from ...trace.model import Fault, Undermined
+from ...trace.model import Fault, NumberKind
 from . import limits
 from .times import Times
 
@@ -30,7 +30,7 @@ _ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
     "Instrumentation": "Recording itself: fewer options and fewer steps cost less.",
     "Resource": "Recording itself: fewer options and fewer steps cost less.",
 }
-_UNDERMINED: frozenset[Undermined] = frozenset({"host_times", "idle"})
+_UNDERMINED: frozenset[NumberKind] = frozenset({"host_times", "idle"})
 _LESS = "Record fewer steps, after more warm-up, with fewer options."
 _FEWER_OPTIONS = "Record with fewer options: shapes, memory and stacks cost time in each operator."
 _WITHOUT_STACKS = "Record without Python stacks (with_stack=False), and use stacks only to find the code."

@@ -25,23 +25,23 @@ _AGAIN = "Record again with a newer driver and profiler library."
 def diagnose(times: Times) -> Iterator[Diagnostic]:
     """What overlaps within a stream."""
     start, end = times.start, times.end
-    early, covering = np.zeros(start.size, bool), np.zeros(start.size, bool)
+    early, is_covering = np.zeros(start.size, bool), np.zeros(start.size, bool)
     follows, reach = end.copy(), start.copy()
     total, busy = 0, 0
     for rows in times.queues:
         follows[rows[:-1]] = start[rows[1:]]
-        covering[rows] = times.is_kernel[rows] & _outlasts_later(end[rows])
-        plain = rows[times.is_kernel[rows] & ~covering[rows]]
+        is_covering[rows] = times.is_kernel[rows] & _outlasts_later(end[rows])
+        plain = rows[times.is_kernel[rows] & ~is_covering[rows]]
         reach[plain[1:]] = np.maximum.accumulate(end[plain])[:-1]
         early[plain[1:]] = start[plain[1:]] < reach[plain[1:]]
         first, last = union(start[plain], end[plain])
         total += int((end[plain] - start[plain]).sum())
         busy += int((last - first).sum())
-    if covering.any():
-        yield _of_covering(times, covering, follows)
+    if is_covering.any():
+        yield _of_covering(times, is_covering, follows)
     if total > (1 + limits.LEAST_EXCESS) * busy:
-        overlapped = times.within_steps(start[early], np.minimum(reach, end)[early])
-        yield _of_excess(int(early.sum()), int(times.is_kernel.sum()), total / busy - 1, overlapped)
+        overlaps = times.within_steps(start[early], np.minimum(reach, end)[early])
+        yield _of_excess(int(early.sum()), int(times.is_kernel.sum()), total / busy - 1, overlaps)
 
 
 def _outlasts_later(end: Ints) -> NDArray[np.bool_]:
@@ -52,24 +52,24 @@ def _outlasts_later(end: Ints) -> NDArray[np.bool_]:
     return outlasts
 
 
-def _of_covering(times: Times, covering: NDArray[np.bool_], follows: Ints) -> Diagnostic:
-    count, longest = int(covering.sum()), int((times.end - times.start)[covering].max())
-    name = times.trace.device_events["name"].cast(str)[int(covering.argmax())]
+def _of_covering(times: Times, is_covering: NDArray[np.bool_], follows: Ints) -> Diagnostic:
+    count, longest = int(is_covering.sum()), int((times.end - times.start)[is_covering].max())
+    name = times.trace.device_events["name"].cast(str)[int(is_covering.argmax())]
     plural = "s" * (count != 1)
     verb = "cover" if count != 1 else "covers"
-    covered = follows[covering], times.end[covering]
+    intervals = follows[is_covering], times.end[is_covering]
     return Diagnostic(
         "kernel_covers_others",
         count,
         f"{count} kernel{plural} last until later kernels of their stream have begun and ended: the longest for "
         f"{time(longest)}, the first is `{name}`. That can't be: their durations are wrong, and with them busy "
         f"time, utilization and the critical path. {_AGAIN}",
-        times.first_offset(covering),
+        times.first_offset(is_covering),
         fault=Fault(
             f"{count} kernel{plural} of up to {time(longest)} {verb} later ones of the same stream",
             frozenset({"idle", "kernel_times", "steps"}),
             _AGAIN,
-            times.within_steps(*covered) + times.within_tails(*covered),
+            times.within_steps(*intervals) + times.within_tails(*intervals),
         ),
     )
 

@@ -36,11 +36,11 @@ class Times:
         self.returned = gather(self.call_end, self.launch)
         self.is_linked: NDArray[np.bool_] = self.launch >= 0
         complete = trace.steps["is_complete"].to_numpy()
-        counted = complete if complete.any() else np.ones_like(complete)
+        is_counted = complete if complete.any() else np.ones_like(complete)
         sides = ("host_start_ns", "start_ns", "end_ns")
-        marked, start, end = (trace.steps[side].to_numpy()[counted] for side in sides)
+        host_start, start, end = (trace.steps[side].to_numpy()[is_counted] for side in sides)
         self.steps: Intervals = start, end
-        self.tails: Intervals = marked, np.maximum(start, marked)
+        self.tails: Intervals = host_start, np.maximum(start, host_start)
         self.steps_ns = int((end - start).sum())
 
     @cached_property

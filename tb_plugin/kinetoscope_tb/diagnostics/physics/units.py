@@ -13,7 +13,7 @@ from ...arrays.intervals import Ints
 from ...names import text
 from ...names.regex import regex
 from ...trace import Diagnostic
-from ...trace.model import Fault, Undermined
+from ...trace.model import Fault, NumberKind
 from . import limits
 from .losses import kernel_launches
 from .times import Times
@@ -26,29 +26,29 @@ _VIEWS = frozenset(
         *("squeeze", "detach", "alias", "narrow", "_reshape_alias"),
     )
 )
-_OF_DEVICES: frozenset[Undermined] = frozenset({"idle", "kernel_times"})
-_EVERYTHING: frozenset[Undermined] = _OF_DEVICES | {"host_times", "launches", "clock", "steps"}
+_OF_DEVICES: frozenset[NumberKind] = frozenset({"idle", "kernel_times"})
+_EVERYTHING: frozenset[NumberKind] = _OF_DEVICES | {"host_times", "launches", "clock", "steps"}
 _MICROSECONDS = "Check what wrote or converted the file: `ts` and `dur` are in microseconds."
 
 
 def diagnose(times: Times) -> Iterator[Diagnostic]:
     """Times in the wrong unit."""
     trace = times.trace
-    launching = (times.call_end - times.call_start)[kernel_launches(trace)]
+    launches = (times.call_end - times.call_start)[kernel_launches(trace)]
     host = trace.host_events
     dur = host["dur_ns"].to_numpy()
     is_op = (host["kind"] == "operator").to_numpy()
     views = dur[is_op & map_categories(host["name"], _VIEWS.__contains__).astype(bool)]
     kernels = (times.end - times.start)[times.is_kernel]
-    yield from _too_short({"kernels": kernels, "calls that launch kernels": launching, "operators": dur[is_op]})
+    yield from _too_short({"kernels": kernels, "calls that launch kernels": launches, "operators": dur[is_op]})
     yield from _whole_microseconds(kernels)
-    yield from _too_long(launching, views)
-    yield from _overlapping(times)
+    yield from _too_long(launches, views)
+    yield from _overlaps(times)
     yield from _too_fast(times)
 
 
-def _too_short(timed: Mapping[str, Ints]) -> Iterator[Diagnostic]:
-    for what, durations in timed.items():
+def _too_short(durations_by_kind: Mapping[str, Ints]) -> Iterator[Diagnostic]:
+    for what, durations in durations_by_kind.items():
         if durations.size < limits.FEW_ROWS:
             continue
         is_fine = what == "kernels" and bool((durations % 1000).any())  # whole microseconds may be 0
@@ -78,20 +78,20 @@ def _whole_microseconds(kernels: Ints) -> Iterator[Diagnostic]:
     )
 
 
-def _too_long(launching: Ints, views: Ints) -> Iterator[Diagnostic]:
+def _too_long(launches: Ints, views: Ints) -> Iterator[Diagnostic]:
     """Operators that only make a view are slow, and so are all launches if there are any."""
-    if views.size < limits.FEW_ROWS or 0 < launching.size < limits.FEW_ROWS:
+    if views.size < limits.FEW_ROWS or 0 < launches.size < limits.FEW_ROWS:
         return
     least = float(np.median(views))
-    if launching.size:
-        least = min(least, float(np.percentile(launching, 5)))
+    if launches.size:
+        least = min(least, float(np.percentile(launches, 5)))
     if least > limits.LONGEST_NS:
-        what = "launches and views of tensors" if launching.size else "views of tensors"
+        what = "launches and views of tensors" if launches.size else "views of tensors"
         fact = f"Most {what} take more than {text.time(least)}"
-        yield _of("times_too_long", views.size + launching.size, fact, "Such calls take microseconds")
+        yield _of("times_too_long", views.size + launches.size, fact, "Such calls take microseconds")
 
 
-def _overlapping(times: Times) -> Iterator[Diagnostic]:
+def _overlaps(times: Times) -> Iterator[Diagnostic]:
     """Calls of one thread that end after the next one has begun; a runtime call may hold driver calls, no other."""
     calls = times.trace.launches
     kind = calls["kind"].to_physical().to_numpy()
@@ -107,23 +107,23 @@ def _overlapping(times: Times) -> Iterator[Diagnostic]:
 def _too_fast(times: Times) -> Iterator[Diagnostic]:
     """Copies beyond any bandwidth."""
     device = times.trace.device_events
-    moved: Ints = device["bytes"].to_numpy()
-    is_copy: NDArray[np.bool_] = (device["kind"] == "memcpy").to_numpy() & (moved >= limits.COPY_BYTES)
+    sizes: Ints = device["bytes"].to_numpy()
+    is_copy: NDArray[np.bool_] = (device["kind"] == "memcpy").to_numpy() & (sizes >= limits.COPY_BYTES)
     if not is_copy.any():
         return
     copies = device.filter(pl.Series(is_copy))
     between = map_categories(copies["name"], lambda name: bool(_BETWEEN.search(name)))
     limit = np.where(between, limits.HOST_BYTES_PER_NS, limits.DEVICE_BYTES_PER_NS)
-    needed = moved[is_copy] // limit
+    least_ns = sizes[is_copy] // limit
     dur = (times.end - times.start)[is_copy]
-    is_fast = needed > dur + limits.JITTER_NS
+    is_fast = least_ns > dur + limits.JITTER_NS
     if is_fast.any():
         fact = (
-            f"{int(is_fast.sum())} copies are faster than any link or memory, such as {int(moved[is_copy][is_fast][0])}"
+            f"{int(is_fast.sum())} copies are faster than any link or memory, such as {int(sizes[is_copy][is_fast][0])}"
         )
         fact += f" bytes in {text.time(int(dur[is_fast][0]))}"
-        affected = int((needed - dur)[is_fast].sum())
-        yield _of("copies_too_fast", int(is_fast.sum()), fact, "Their durations are too short", affected)
+        lost_ns = int((least_ns - dur)[is_fast].sum())
+        yield _of("copies_too_fast", int(is_fast.sum()), fact, "Their durations are too short", lost_ns)
 
 
 def _of(rule: str, count: int, fact: str, meaning: str, affected_ns: int | None = None) -> Diagnostic:

@@ -14,6 +14,6 @@ under another name and then renamed, so it is complete or absent even if a proce
 corruption on disk. Entries are expendable: if anything is wrong with one, the trace is read again. There are no locks.
 """
 
-from .folder import Cache, CachedTrace, configured, is_worth_caching, may_cache
+from .folder import Cache, CachedTrace, configured_cache, is_worth_caching, may_cache
 
-__all__ = ["Cache", "CachedTrace", "configured", "is_worth_caching", "may_cache"]
+__all__ = ["Cache", "CachedTrace", "configured_cache", "is_worth_caching", "may_cache"]

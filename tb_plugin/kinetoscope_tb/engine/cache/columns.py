@@ -25,7 +25,7 @@ import polars as pl
 import zstandard
 from numpy.typing import NDArray
 
-from .values import BrokenEntry, mapping, parsed, sequence, whole
+from .values import BrokenEntry, mapping, parse_json, sequence, whole
 
 MAGIC_BYTES = 18
 MOST_HEAD_BYTES = 1 << 22
@@ -74,15 +74,15 @@ class Writer:
         data = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         if data.dtype.str not in _DTYPES:
             raise TypeError(f"{values.dtype} can't be written as a column")
-        place = [len(self._blocks), self._pending_bytes, data.dtype.str, int(data.size)]
+        column = [len(self._blocks), self._pending_bytes, data.dtype.str, int(data.size)]
         if data.nbytes:
             self._pending.append(data.reshape(-1).view("u1").data)
             self._pending_bytes += data.nbytes
         if self._pending_bytes >= _BLOCK_BYTES or self._is_mapped:
             self._flush()
-        return place
+        return column
 
-    def narrowed(self, values: NDArray[np.integer]) -> Column:
+    def integers(self, values: NDArray[np.integer]) -> Column:
         """Write integers in the smallest type that fits."""
         least, most = (int(values.min()), int(values.max())) if values.size else (0, 0)
         fits = (d for d in _NARROW if np.iinfo(d).min <= least and most <= np.iinfo(d).max)
@@ -92,7 +92,7 @@ class Writer:
         """Write texts, some of which may be null."""
         lengths = texts.str.len_chars().cast(pl.Int64).fill_null(-1).to_numpy()
         whole = "".join(texts.drop_nulls().to_list()).encode()
-        return {"lengths": self.narrowed(lengths), "utf8": self.array(np.frombuffer(whole, "u1"))}
+        return {"lengths": self.integers(lengths), "utf8": self.array(np.frombuffer(whole, "u1"))}
 
     def json(self, value: Any, default: Callable[[Any], Any] | None = None) -> Column:
         """Write a JSON value that may be long; `default` converts other objects.
@@ -115,7 +115,7 @@ class Writer:
     def _column(self, column: pl.Series) -> Any:
         if isinstance(column.dtype, pl.Enum):
             codes = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
-            return {"codes": self.narrowed(codes), "categories": self.texts(column.dtype.categories)}
+            return {"codes": self.integers(codes), "categories": self.texts(column.dtype.categories)}
         if column.dtype == pl.String:
             return self.texts(column)
         values = column.explode() if isinstance(column.dtype, pl.Array) else column
@@ -123,7 +123,7 @@ class Writer:
             raise TypeError(f"{column.name} ({column.dtype}) can't be written as a column")
         if values.dtype == pl.Float64:
             return self.array(values.to_numpy())
-        return self.narrowed(values.cast(pl.Int64).to_numpy())
+        return self.integers(values.cast(pl.Int64).to_numpy())
 
     def end(self, head: Mapping[str, Any]) -> None:
         """Write the head: JSON values, among them what the other methods returned.
@@ -150,8 +150,8 @@ class Writer:
         if self._is_mapped:
             self._at += self._file.write(bytes(-self._at % _ALIGNED))
         else:
-            packed = self._compressor.compress(data)
-            data = packed if len(packed) < size else data
+            smaller = self._compressor.compress(data)
+            data = smaller if len(smaller) < size else data
         self._blocks.append((self._at, len(data), size, zlib.crc32(data)))
         self._at += self._file.write(data)
         self._size += size
@@ -175,120 +175,120 @@ class Reader:
 
     def __init__(self, read: Read, size: int, magic: bytes) -> None:
         start, self.head = read_head(read, size, magic)
-        self._blocks = _opened(read, self.head.get("blocks"), start)
+        self._blocks = _read_blocks(read, self.head.get("blocks"), start)
 
     @classmethod
     def of(cls, data: bytes | memoryview, magic: bytes) -> Reader:
         """Read from memory, or from a mapped file."""
         return cls(reading(data), len(data), magic)
 
-    def array(self, place: Any, dtype: str, size: int | None = None) -> NDArray[Any]:
+    def array(self, column: Any, dtype: str, size: int | None = None) -> NDArray[Any]:
         """Numbers of exactly this type and count; not copied.
 
         Raises:
             BrokenEntry: The column differs, or is missing.
         """
-        if not (isinstance(place, list) and len(place) == 4 and isinstance(place[2], str)):
+        if not (isinstance(column, list) and len(column) == 4 and isinstance(column[2], str)):
             raise BrokenEntry("its head has no position of a column")
-        stored_dtype = _DTYPES.get(place[2])
-        at = whole(place[1], 0)
-        count = whole(place[3], 0)
-        if stored_dtype is None or place[2] != dtype:
-            raise BrokenEntry(f"a column is of type {place[2][:20]!r}")
+        stored_dtype = _DTYPES.get(column[2])
+        at = whole(column[1], 0)
+        count = whole(column[3], 0)
+        if stored_dtype is None or column[2] != dtype:
+            raise BrokenEntry(f"a column is of type {column[2][:20]!r}")
         if size is not None and count != size:
             raise BrokenEntry(f"a column has {count} values instead of {size}")
         if not count:
             return np.empty(0, stored_dtype)
-        block = self._blocks[whole(place[0], 0, len(self._blocks) - 1)]
+        block = self._blocks[whole(column[0], 0, len(self._blocks) - 1)]
         if count > (len(block) - at) // stored_dtype.itemsize:
             raise BrokenEntry("a column is longer than what holds it")
         values = np.frombuffer(block, stored_dtype, count, at)
         return values if values.flags.aligned else values.copy()
 
-    def integers(self, place: Any, most_bytes: int, size: int) -> NDArray[np.signedinteger]:
+    def integers(self, column: Any, most_bytes: int, size: int) -> NDArray[np.signedinteger]:
         """Integers of a type of at most this many bytes; not copied.
 
         Raises:
             BrokenEntry: The column differs, or is missing.
         """
-        stored = place[2] if isinstance(place, list) and len(place) == 4 else None
-        dtype = _DTYPES.get(stored) if isinstance(stored, str) else None
+        code = column[2] if isinstance(column, list) and len(column) == 4 else None
+        dtype = _DTYPES.get(code) if isinstance(code, str) else None
         if dtype is None or dtype.kind != "i" or dtype.itemsize > most_bytes:
             raise BrokenEntry("a column isn't one of such integers")
-        return self.array(place, dtype.str, size)
+        return self.array(column, dtype.str, size)
 
-    def json(self, place: Any) -> Any:
+    def json(self, column: Any) -> Any:
         """A JSON value.
 
         Raises:
             BrokenEntry: It isn't JSON, or is missing.
         """
-        data = self.array(place, "|u1")
+        data = self.array(column, "|u1")
         if data.size > MOST_JSON_BYTES:
             raise BrokenEntry("its JSON is too long")
-        return parsed(data.tobytes())
+        return parse_json(data.tobytes())
 
-    def texts(self, place: Any, size: int | None = None) -> list[str | None]:
+    def texts(self, column: Any, size: int | None = None) -> list[str | None]:
         """Exactly this many texts.
 
         Raises:
             BrokenEntry: They aren't texts, or are missing.
         """
-        place = mapping(place)
-        lengths_place = place.get("lengths")
+        column = mapping(column)
+        lengths_place = column.get("lengths")
         if size is None:
             size = whole(lengths_place[3], 0) if isinstance(lengths_place, list) and len(lengths_place) == 4 else 0
         lengths = self.integers(lengths_place, 8, size).tolist()
-        data = self.array(place.get("utf8"), "|u1").tobytes()
+        data = self.array(column.get("utf8"), "|u1").tobytes()
         try:
-            joined = data.decode()
+            text = data.decode()
         except UnicodeDecodeError as error:
             raise BrokenEntry("a text isn't UTF-8") from error
         ends = list(accumulate((max(length, 0) for length in lengths), initial=0))
-        if ends[-1] != len(joined) or min(lengths, default=0) < -1:
+        if ends[-1] != len(text) or min(lengths, default=0) < -1:
             raise BrokenEntry("texts aren't as long as what holds them")
-        return [None if n < 0 else joined[begin:end] for n, (begin, end) in zip(lengths, pairwise(ends), strict=True)]
+        return [None if n < 0 else text[begin:end] for n, (begin, end) in zip(lengths, pairwise(ends), strict=True)]
 
-    def frame(self, place: Any, schema: Mapping[str, Any]) -> pl.DataFrame:
+    def frame(self, column: Any, schema: Mapping[str, Any]) -> pl.DataFrame:
         """A frame of exactly these columns; `pl.Enum` itself is an enum of any texts.
 
         Raises:
             BrokenEntry: The frame differs, or is missing.
         """
-        place = mapping(place)
-        rows = whole(place.get("rows"), 0, 1 << 31)
-        columns = mapping(place.get("columns"))
+        column = mapping(column)
+        rows = whole(column.get("rows"), 0, 1 << 31)
+        columns = mapping(column.get("columns"))
         if list(columns) != list(schema):
             raise BrokenEntry("a frame has other columns")
         return pl.DataFrame([self._series(name, columns[name], kind, rows) for name, kind in schema.items()])
 
-    def _series(self, name: str, place: Any, kind: Any, rows: int) -> pl.Series:
+    def _series(self, name: str, column: Any, kind: Any, rows: int) -> pl.Series:
         dtype = _INTEGERS.get(kind)
         if dtype is not None:
-            return pl.Series(name, self.integers(place, dtype.itemsize, rows).astype(dtype))
+            return pl.Series(name, self.integers(column, dtype.itemsize, rows).astype(dtype))
         if kind == pl.Enum:
-            return self._enum(name, mapping(place), kind, rows)
+            return self._enum(name, mapping(column), kind, rows)
         if kind == pl.String:
-            return pl.Series(name, self.texts(place, rows), pl.String)
+            return pl.Series(name, self.texts(column, rows), pl.String)
         if kind == pl.Float64:
-            return pl.Series(name, self.array(place, "<f8", rows).copy())
+            return pl.Series(name, self.array(column, "<f8", rows).copy())
         if kind == pl.Boolean:
-            values = self.integers(place, 1, rows)
+            values = self.integers(column, 1, rows)
             _fail_if_beyond(values, 0, 1, name)
             return pl.Series(name, values.astype(bool))
         if isinstance(kind, pl.Array):
-            values = self.integers(place, 8, rows * kind.shape[0]).astype(np.int64)
+            values = self.integers(column, 8, rows * kind.shape[0]).astype(np.int64)
             return pl.Series(name, values.reshape(rows, kind.shape[0]), kind)
         raise TypeError(f"{name} ({kind}) can't be read from a column")
 
-    def _enum(self, name: str, place: Mapping[str, Any], kind: Any, rows: int) -> pl.Series:
-        texts = self.texts(place.get("categories"))
+    def _enum(self, name: str, column: Mapping[str, Any], kind: Any, rows: int) -> pl.Series:
+        texts = self.texts(column.get("categories"))
         if None in texts or len(set(texts)) != len(texts):
             raise BrokenEntry(f"the texts of {name} aren't apart")
         enum = pl.Enum(pl.Series(texts, dtype=pl.String))
         if isinstance(kind, pl.Enum) and enum != kind:
             raise BrokenEntry(f"{name} has other texts")
-        codes = self.integers(place.get("codes"), 4, rows)
+        codes = self.integers(column.get("codes"), 4, rows)
         _fail_if_beyond(codes, -1, len(texts) - 1, name)
         physical = pl.Series(dtype=enum).to_physical().to_numpy().dtype
         missing = codes < 0
@@ -320,7 +320,7 @@ def read_head(read: Read, size: int, magic: bytes) -> tuple[int, dict[str, Any]]
     text = bytes(read(start, length))
     if zlib.crc32(text) != checksum:
         raise BrokenEntry("its head was damaged")
-    return start, dict(mapping(parsed(text)))
+    return start, dict(mapping(parse_json(text)))
 
 
 def _head_length(tail: bytes, magic: bytes, size: int) -> tuple[int, int]:
@@ -335,34 +335,34 @@ def _head_length(tail: bytes, magic: bytes, size: int) -> tuple[int, int]:
     return int(length), int(checksum)
 
 
-def _opened(read: Read, value: Any, end: int) -> list[Any]:
+def _read_blocks(read: Read, value: Any, end: int) -> list[Any]:
     """The blocks; all of them end before `end`, where the head begins."""
-    places = []
-    for place in sequence(value):
-        start, length, size, checksum = sequence(place, 4)
-        places.append((whole(start, 0, end), whole(length, 0, end), whole(size, 0), whole(checksum, 0)))
-    if any(start + length > end or length > size for start, length, size, _ in places):
+    extents = []
+    for extent in sequence(value):
+        start, length, size, checksum = sequence(extent, 4)
+        extents.append((whole(start, 0, end), whole(length, 0, end), whole(size, 0), whole(checksum, 0)))
+    if any(start + length > end or length > size for start, length, size, _ in extents):
         raise BrokenEntry("a block is beyond its end")
-    size = sum(size for _, _, size, _ in places)
-    if sum(length for _, length, _, _ in places) > end or size > MOST_GROWTH * end + GROWTH_SLACK:
+    size = sum(size for _, _, size, _ in extents)
+    if sum(length for _, length, _, _ in extents) > end or size > MOST_GROWTH * end + GROWTH_SLACK:
         raise BrokenEntry("it claims more content than it can have")
-    stored = [(read(start, length), size, checksum) for start, length, size, checksum in places]
-    if size < _MUCH or len(places) < 2:
-        return [_block(*one) for one in stored]
+    parts = [(read(start, length), size, checksum) for start, length, size, checksum in extents]
+    if size < _MUCH or len(extents) < 2:
+        return [_block(*part) for part in parts]
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(_block, *zip(*stored, strict=True)))
+        return list(pool.map(_block, *zip(*parts, strict=True)))
 
 
-def _block(stored: bytes | memoryview, size: int, checksum: int) -> Any:
+def _block(data: bytes | memoryview, size: int, checksum: int) -> Any:
     """A block's bytes: a view if they aren't compressed."""
-    if zlib.crc32(stored) != checksum:
+    if zlib.crc32(data) != checksum:
         raise BrokenEntry("a block was damaged")
-    if len(stored) == size:
-        return stored
+    if len(data) == size:
+        return data
     out = bytearray(size)
     view, at = memoryview(out), 0
     try:
-        with zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(stored) as reader:
+        with zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(data) as reader:
             while at < size and (count := reader.readinto(view[at:])):
                 at += count
             if at < size or reader.read(1):

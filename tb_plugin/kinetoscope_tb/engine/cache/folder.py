@@ -102,7 +102,7 @@ class Cache:
 
     def open(self, path: str, stamp: Any) -> Trace | None:
         """The trace that was read from this path with this stamp; None if it must be read again."""
-        trace: Trace | None = self._opened(path, stamp, TRACE, _format_of(TRACE).opened)
+        trace: Trace | None = self._open(path, stamp, TRACE, _format_of(TRACE).read)
         return trace
 
     def holds(self, path: str, stamp: Any) -> bool:
@@ -113,18 +113,18 @@ class Cache:
 
     def open_timeline(self, path: str, stamp: Any, trace: Trace) -> Timeline | None:
         """The timeline of the trace that was read from this path with this stamp; None if it must be computed."""
-        opened = _format_of(TIMELINE).opened
-        timeline: Timeline | None = self._opened(path, stamp, TIMELINE, lambda reader: opened(reader, trace))
+        read = _format_of(TIMELINE).read
+        timeline: Timeline | None = self._open(path, stamp, TIMELINE, lambda reader: read(reader, trace))
         return timeline
 
     def open_summary(self, path: str, stamp: Any) -> PackedSummary | None:
         """The summary of the trace that was read from this path with this stamp; None if it must be computed."""
-        summary: PackedSummary | None = self._opened(path, stamp, SUMMARY, _format_of(SUMMARY).opened)
+        summary: PackedSummary | None = self._open(path, stamp, SUMMARY, _format_of(SUMMARY).read)
         return summary
 
     def open_processes(self, path: str, stamp: Any) -> tuple[Process, ...] | None:
         """The processes that were found in this path with this stamp; None if that isn't known."""
-        processes: tuple[Process, ...] | None = self._opened(path, stamp, PROCESSES, _format_of(PROCESSES).opened)
+        processes: tuple[Process, ...] | None = self._open(path, stamp, PROCESSES, _format_of(PROCESSES).read)
         return processes
 
     def write_processes(self, processes: Sequence[Process], path: str, stamp: Any) -> None:
@@ -144,7 +144,7 @@ class Cache:
         """Store a summary; if that isn't possible, log it once and go on."""
         self._write_or_warn(path, stamp, SUMMARY, _format_of(SUMMARY).write, summary)
 
-    def _opened(self, path: str, stamp: Any, kind: str, opened: Callable[[Reader], Value]) -> Value | None:
+    def _open(self, path: str, stamp: Any, kind: str, read_entry: Callable[[Reader], Value]) -> Value | None:
         try:
             source = _source(path, stamp)
             entry = self.folder / _name(source, kind)
@@ -154,7 +154,7 @@ class Cache:
                 reader = Reader(*_reading(file, is_mapped=kind == TIMELINE), _format_of(kind).MAGIC)
                 if reader.head.get("source") != source:
                     raise ValueError("it is of another file")
-                value = opened(reader)
+                value = read_entry(reader)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -218,9 +218,9 @@ class Cache:
         capacity = self.capacity_bytes()
         if size > capacity:
             return False
-        abandoned = time.time() - ABANDONED_AFTER_S
+        oldest_in_use = time.time() - ABANDONED_AFTER_S
         parts = [(part, info) for part, info in self._files(_PART) if part.name != mine]
-        used_bytes = sum(info.st_size for part, info in parts if info.st_mtime >= abandoned or not _remove(part))
+        used_bytes = sum(info.st_size for part, info in parts if info.st_mtime >= oldest_in_use or not _remove(part))
         entries = sorted(self._files(_ENTRY), key=lambda file: file[1].st_mtime_ns)
         if used_bytes + size > capacity:
             return False
@@ -246,13 +246,13 @@ class Cache:
 
     def entries(self) -> list[CachedTrace]:
         """The entries, most recently used first."""
-        cached = []
+        traces = []
         for entry, info in self._files(_ENTRY):
             path = None
             with suppress(OSError, ValueError, LookupError), _opened_alone(entry) as file:
                 path = str(source_of(*_reading(file), _format_of(entry.suffix).MAGIC)["path"])
-            cached.append(CachedTrace(path, info.st_size, info.st_mtime))
-        return sorted(cached, key=lambda one: -one.used)
+            traces.append(CachedTrace(path, info.st_size, info.st_mtime))
+        return sorted(traces, key=lambda trace: -trace.used)
 
     def clear(self) -> int:
         """Remove every entry and unfinished file; return the freed bytes."""
@@ -305,16 +305,16 @@ def _format_of(kind: str) -> Any:
     return import_module(f".{_FORMATS[kind]}", __package__)
 
 
-def configured() -> Cache | None:
+def configured_cache() -> Cache | None:
     """The cache that the environment configures; None if it is off.
 
     KINETOSCOPE_CACHE is its folder, or `off`; KINETOSCOPE_CACHE_SIZE is its size limit, such as 500M or 20G.
     """
-    named = os.environ.get(FOLDER_VARIABLE, "")
-    if named.lower() == OFF:
+    setting = os.environ.get(FOLDER_VARIABLE, "")
+    if setting.lower() == OFF:
         return None
     try:
-        folder = Path(named).expanduser().absolute() if named else _default_folder()
+        folder = Path(setting).expanduser().absolute() if setting else _default_folder()
     except RuntimeError:  # the user has no home folder
         return None
     return Cache(folder, _size(os.environ.get(SIZE_VARIABLE, ""))) if folder.is_absolute() else None

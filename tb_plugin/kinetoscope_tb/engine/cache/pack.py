@@ -37,7 +37,7 @@ _ENDS = 1 << 16  # bytes of a recording's start and end that its key is computed
 
 
 @dataclass(frozen=True)
-class Place:
+class Record:
     """A summary in a pack.
 
     Args:
@@ -77,21 +77,21 @@ def content_key(path: str, size: int) -> str:
 _TEXTS, _NUMBERS = ("name", "stamp", "key"), ("bytes", "start", "length", "checksum")
 
 
-def write_end(file: IO[bytes], places: Sequence[Place], patterns: str = "") -> None:
+def write_end(file: IO[bytes], records: Sequence[Record], patterns: str = "") -> None:
     """End a pack; `patterns` is the digest of the communication patterns of its summaries."""
     begin = file.tell()
     writer = Writer(file, _INDEX_MAGIC)
     columns: dict[str, Any] = {}
     for name in _TEXTS:
-        columns[name] = writer.texts(pl.Series([getattr(place, name) for place in places], dtype=pl.String))
+        columns[name] = writer.texts(pl.Series([getattr(record, name) for record in records], dtype=pl.String))
     for name in _NUMBERS:
-        columns[name] = writer.narrowed(np.array([getattr(place, name) for place in places], np.int64))
-    head = {"version": sources_version(), "patterns": patterns, "places": len(places), "columns": columns}
+        columns[name] = writer.integers(np.array([getattr(record, name) for record in records], np.int64))
+    head = {"version": sources_version(), "patterns": patterns, "places": len(records), "columns": columns}
     writer.end(head)
     file.write(_TAIL.pack(file.tell() - begin, MAGIC))
 
 
-def places_in(path: str, patterns: str = "") -> dict[str, Place] | None:
+def records_in(path: str, patterns: str = "") -> dict[str, Record] | None:
     """The summaries of a pack by the names of their recordings; None if there is no pack.
 
     `patterns` is the digest of the communication patterns that its summaries must have been computed with.
@@ -116,16 +116,16 @@ def places_in(path: str, patterns: str = "") -> dict[str, Place] | None:
         raise BrokenEntry("another version of Kinetoscope wrote it")
     if index.head.get("patterns") != patterns:
         raise BrokenEntry("it was written with other communication patterns")
-    places = _places(index)
+    records = _records(index)
     at = len(MAGIC)
-    for place in sorted(places, key=lambda place: place.start):
-        if place.start < at or not 0 <= place.length <= min(MOST_BYTES, begin - place.start):
+    for record in sorted(records, key=lambda record: record.start):
+        if record.start < at or not 0 <= record.length <= min(MOST_BYTES, begin - record.start):
             raise BrokenEntry("its summaries are beyond its end, or overlap")
-        at = place.start + place.length
-    return {place.name: place for place in places}
+        at = record.start + record.length
+    return {record.name: record for record in records}
 
 
-def _places(index: Reader) -> list[Place]:
+def _records(index: Reader) -> list[Record]:
     count = whole(index.head.get("places"), 0, 1 << 31)
     columns = mapping(index.head.get("columns"))
     texts = {name: index.texts(columns.get(name), count) for name in _TEXTS}
@@ -133,15 +133,15 @@ def _places(index: Reader) -> list[Place]:
     if len(set(texts["name"])) != count or any(None in column for column in texts.values()):
         raise BrokenEntry("its recordings aren't distinct")
     rows = zip(*texts.values(), *numbers.values(), strict=True)
-    return [Place(**dict(zip((*_TEXTS, *_NUMBERS), row, strict=True))) for row in rows]
+    return [Record(**dict(zip((*_TEXTS, *_NUMBERS), row, strict=True))) for row in rows]
 
 
-def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, PackedSummary | ImpossibleSummary]]:
+def summaries_in(path: str, records: Iterable[Record]) -> Iterator[tuple[Record, PackedSummary | ImpossibleSummary]]:
     """Some summaries of a pack, in the order of the file, or why one can't be used.
 
     Args:
         path: The pack.
-        places: Some of `places_in` it.
+        records: Some of `records_in` it.
 
     Raises:
         BrokenEntry: One is damaged or forged.
@@ -149,21 +149,21 @@ def summaries_in(path: str, places: Iterable[Place]) -> Iterator[tuple[Place, Pa
     """
     file, at = StoredFile(path), 0
     try:
-        for place in sorted(places, key=lambda place: place.start):
-            if place.start - at > _SKIPPED_BYTES:
+        for record in sorted(records, key=lambda record: record.start):
+            if record.start - at > _SKIPPED_BYTES:
                 file.close()
-                file, at = StoredFile(path, place.start), place.start
-            _read(file, place.start - at)
-            entry = PackedSummary(_read(file, place.length))
-            at = place.start + place.length
-            if zlib.crc32(entry.data) != place.checksum:
-                raise BrokenEntry(f"the summary of {place.name} is damaged")
+                file, at = StoredFile(path, record.start), record.start
+            _read(file, record.start - at)
+            entry = PackedSummary(_read(file, record.length))
+            at = record.start + record.length
+            if zlib.crc32(entry.data) != record.checksum:
+                raise BrokenEntry(f"the summary of {record.name} is damaged")
             try:
                 _ = entry.summary  # raises here if it can't be used
             except ImpossibleSummary as error:
-                yield place, error
+                yield record, error
             else:
-                yield place, entry
+                yield record, entry
     finally:
         file.close()
 

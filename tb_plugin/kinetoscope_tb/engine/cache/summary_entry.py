@@ -42,8 +42,8 @@ class PackedSummary:
             ImpossibleSummary: Its values are impossible.
         """
         reader = Reader.of(self.data, _SUMMARY_MAGIC)
-        stored = mapping(reader.head.get("frames"))
-        frames = {name: reader.frame(stored.get(name), schema) for name, schema in FRAMES.items()}
+        frame_heads = mapping(reader.head.get("frames"))
+        frames = {name: reader.frame(frame_heads.get(name), schema) for name, schema in FRAMES.items()}
         summary = Summary(facts=mapping(reader.json(reader.head.get("facts"))), **frames)
         problem = problem_of(summary)
         if problem:
@@ -51,7 +51,7 @@ class PackedSummary:
         return summary
 
 
-def packed(summary: Summary) -> PackedSummary:
+def pack_summary(summary: Summary) -> PackedSummary:
     """The summary as bytes."""
     file = io.BytesIO()
     writer = Writer(file, _SUMMARY_MAGIC)
@@ -66,7 +66,7 @@ def write(file: IO[bytes], entry: PackedSummary, source: dict[str, Any]) -> None
     writer.end({"source": source, "summary": writer.array(np.frombuffer(entry.data, "u1"))})
 
 
-def opened(reader: Reader) -> PackedSummary:
+def read(reader: Reader) -> PackedSummary:
     """The summary in the entry.
 
     Raises:

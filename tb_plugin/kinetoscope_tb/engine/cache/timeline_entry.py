@@ -51,8 +51,8 @@ def write(file: IO[bytes], timeline: Timeline, source: dict[str, Any]) -> None:
             "frame_first": timeline.frame_first,
             "tracks": writer.json([asdict(track) for track in timeline.tracks]),
             "texts": writer.texts(pl.Series(labels.texts, dtype=pl.String)),
-            "rows": _written(writer, pyramid.rows),
-            "levels": _written(writer, pyramid.levels),
+            "rows": _write_arrays(writer, pyramid.rows),
+            "levels": _write_arrays(writer, pyramid.levels),
             "categories": writer.array(labels.categories),
             "parent": writer.array(timeline.parent),
             "event": writer.array(timeline.event),
@@ -60,7 +60,7 @@ def write(file: IO[bytes], timeline: Timeline, source: dict[str, Any]) -> None:
     )
 
 
-def opened(reader: Reader, trace: Trace) -> Timeline:
+def read(reader: Reader, trace: Trace) -> Timeline:
     """The timeline of the trace in the entry; its arrays are those that the reader opened.
 
     Raises:
@@ -88,20 +88,18 @@ def opened(reader: Reader, trace: Trace) -> Timeline:
     return timeline
 
 
-def _written(writer: Writer, holder: Rows | Levels) -> dict[str, Any]:
+def _write_arrays(writer: Writer, holder: Rows | Levels) -> dict[str, Any]:
     arrays = {field.name: getattr(holder, field.name) for field in fields(holder)}
     return {name: writer.array(array) for name, array in arrays.items() if array is not None}
 
 
-def _arrays(
-    reader: Reader, holder: type[Rows | Levels], stored: Any, window: tuple[int, int]
-) -> dict[str, NDArray[Any]]:
+def _arrays(reader: Reader, holder: type[Rows | Levels], head: Any, window: tuple[int, int]) -> dict[str, NDArray[Any]]:
     """The arrays of a holder, with consistent lengths; `first` determines the lengths of rows and levels."""
-    places = mapping(stored)
-    names = [field.name for field in fields(holder) if field.name != "number" or "number" in places]
-    if set(places) != set(names):
+    columns = mapping(head)
+    names = [field.name for field in fields(holder) if field.name != "number" or "number" in columns]
+    if set(columns) != set(names):
         raise BrokenEntry("it has other arrays")
-    arrays = {name: reader.array(places[name], _DTYPES[name]) for name in names}
+    arrays = {name: reader.array(columns[name], _DTYPES[name]) for name in names}
     size = arrays["start_ns"].size
     if any(arrays[name].size != size for name in names if name not in ("first", "of_row", "shift")):
         raise BrokenEntry("its arrays differ in length")
@@ -112,18 +110,18 @@ def _arrays(
     return arrays
 
 
-def _window(stored: Any) -> tuple[int, int]:
-    begin, end = (whole(time, -LARGEST_NS, LARGEST_NS) for time in sequence(stored, 2))
+def _window(bounds: Any) -> tuple[int, int]:
+    begin, end = (whole(time, -LARGEST_NS, LARGEST_NS) for time in sequence(bounds, 2))
     if end < begin:
         raise BrokenEntry("it ends before it begins")
     return begin, end
 
 
-def _tracks(stored: Any, first: NDArray[np.int64], threads: int) -> tuple[Track, ...]:
+def _tracks(items: Any, first: NDArray[np.int64], threads: int) -> tuple[Track, ...]:
     """The tracks, which together have all rows in order."""
     tracks, row = [], 0
-    for one in sequence(stored):
-        track = Track(**_members(mapping(one)))
+    for item in sequence(items):
+        track = Track(**_members(mapping(item)))
         lanes_end = track.first_row + track.lanes
         if track.first_row != row or lanes_end >= first.size or track.slices != first[lanes_end] - first[row]:
             raise BrokenEntry("its tracks have other rows")
@@ -136,17 +134,17 @@ def _tracks(stored: Any, first: NDArray[np.int64], threads: int) -> tuple[Track,
     return tuple(tracks)
 
 
-def _members(stored: Any) -> dict[str, Any]:
-    if set(stored) != {field.name for field in fields(Track)}:
+def _members(members: Any) -> dict[str, Any]:
+    if set(members) != {field.name for field in fields(Track)}:
         raise BrokenEntry("a track has other members")
-    for name, value in stored.items():
+    for name, value in members.items():
         if name in _TEXTS and not isinstance(value, str | None):
             raise BrokenEntry(f"a track's {name} isn't text")
         if name in _NUMBERS:
             whole(value, 0)
         elif name not in _TEXTS and value is not None:
             whole(value, -(1 << 63), (1 << 63) - 1)
-    return dict(stored)
+    return dict(members)
 
 
 def _fail_if_astray(timeline: Timeline) -> None:

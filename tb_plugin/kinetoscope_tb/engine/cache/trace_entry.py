@@ -49,14 +49,14 @@ def source_of(read: Read, size: int, magic: bytes = MAGIC) -> dict[str, Any]:
     return dict(mapping(read_head(read, size, magic)[1].get("source")))
 
 
-def opened(reader: Reader) -> Trace:
+def read(reader: Reader) -> Trace:
     """The trace in the entry.
 
     Raises:
         BrokenEntry: It is forged.
     """
-    stored = mapping(reader.head.get("frames"))
-    frames: dict[str, Any] = {name: reader.frame(stored.get(name), schema) for name, schema in _SCHEMAS.items()}
+    frame_heads = mapping(reader.head.get("frames"))
+    frames: dict[str, Any] = {name: reader.frame(frame_heads.get(name), schema) for name, schema in _SCHEMAS.items()}
     for name, columns in POINTERS.items():
         for column, target in columns.items():
             least = 0 if column == "thread" else NONE
@@ -112,14 +112,14 @@ def _as_json(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} can't be stored in an entry")
 
 
-def _members(hints: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+def _members(hints: Mapping[str, Any], members: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a dataclass's members, of the annotated types."""
-    if set(stored) != set(hints):
+    if set(members) != set(hints):
         raise BrokenEntry("it has other members")
-    return {name: _restored(kind, stored[name]) for name, kind in hints.items()}
+    return {name: _restore(kind, members[name]) for name, kind in hints.items()}
 
 
-def _restored(kind: Any, stored: Any) -> Any:
+def _restore(kind: Any, form: Any) -> Any:
     """A value of the annotated type, from its JSON form.
 
     Raises:
@@ -127,19 +127,19 @@ def _restored(kind: Any, stored: Any) -> Any:
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and is_dataclass(kind):
-        return kind(**_members(get_type_hints(kind), mapping(stored)))
+        return kind(**_members(get_type_hints(kind), mapping(form)))
     if origin is UnionType:
-        return None if stored is None else _restored(arguments[0], stored)
-    if origin in (tuple, frozenset) and isinstance(stored, list):
-        values = [_restored(arguments[0], value) for value in stored]
+        return None if form is None else _restore(arguments[0], form)
+    if origin in (tuple, frozenset) and isinstance(form, list):
+        values = [_restore(arguments[0], value) for value in form]
         if origin is frozenset:
             return frozenset(values)
         if arguments[-1] is Ellipsis or len(values) == len(arguments):
             return tuple(values)
-    if origin is Literal and stored in arguments:
-        return stored
-    if kind in (bool, int, str) and type(stored) is kind:
-        return stored
-    if origin is Mapping and isinstance(stored, dict):
-        return stored
+    if origin is Literal and form in arguments:
+        return form
+    if kind in (bool, int, str) and type(form) is kind:
+        return form
+    if origin is Mapping and isinstance(form, dict):
+        return form
     raise BrokenEntry("one of its members has another type")

@@ -16,7 +16,7 @@ class BrokenEntry(ValueError):
     """Bytes that have another format, or are damaged."""
 
 
-def parsed(text: bytes) -> Any:
+def parse_json(text: bytes) -> Any:
     """A JSON value.
 
     Raises:

@@ -201,7 +201,7 @@ def _device_work(trace: Trace, host: HostSteps) -> tuple[NDArray[np.int32], NDAr
     if not host.names:
         return np.full(trace.device_events.height, NONE, np.int32), np.empty(0, np.int64)
     calls, ranges = (
-        host.holding(start, start + frame["dur_ns"].to_numpy())
+        host.find_steps(start, start + frame["dur_ns"].to_numpy())
         for frame, start in ((f, f["start_ns"].to_numpy()) for f in (trace.launches, trace.host_events))
     )
     launch, op = trace.device_events["launch"].to_numpy(), trace.recorded_op.to_numpy()

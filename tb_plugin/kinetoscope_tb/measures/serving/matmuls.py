@@ -68,7 +68,7 @@ def work_by_shapes(
         return WorkByShapes(work[0], work[1], work[2], work[3], work[4])
     host = trace.all_host_events[calls["row"]]
     start = host["start_ns"].to_numpy()
-    step = host_cycles(made.frame).holding(start, start + host["dur_ns"].to_numpy())
+    step = host_cycles(made.frame).find_steps(start, start + host["dur_ns"].to_numpy())
     keys = ["step", *ARGUMENTS, "device"]
     groups = (
         calls.with_columns(step=pl.Series(step))

@@ -16,7 +16,7 @@ from ...names.regex import regex
 from ...trace.meta import MOST_RANKS
 from ...trace.model import Diagnostic
 from ..input.encodings import is_cp1252
-from ..scan.rows import LAYOUTS, NO_NAME, Noted, Rows, Sorted
+from ..scan.rows import LAYOUTS, NO_NAME, Occurrences, Rows, SortedEvents
 
 _MOST_OF_AN_AMOUNT = 2**50
 """Bytes or numbers: a petabyte."""
@@ -42,13 +42,13 @@ _CONTROL = regex(rb"[\0-\x1f]")
 _ESCAPE = regex(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})|(\\)')
 
 
-def text_diagnostics(events: Sorted) -> list[Diagnostic]:
+def text_diagnostics(events: SortedEvents) -> list[Diagnostic]:
     """Diagnostics about the texts of the events; counts are of distinct texts unless noted otherwise."""
     tokens = events.tokens
     return [*_damaged_texts(events, tokens), *_odd_names(events, tokens)]
 
 
-def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
+def _damaged_texts(events: SortedEvents, tokens: Sequence[bytes]) -> list[Diagnostic]:
     all_text = b"".join(tokens)
     has_controls = bool(_CONTROL.search(all_text))
     if all_text.isascii() and not has_controls and b"\\" not in all_text:
@@ -67,7 +67,7 @@ def _damaged_texts(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
     return [Diagnostic(rule, count, _WORDS[rule], level="note") for rule, count in counts.items() if count]
 
 
-def _occurrence(events: Sorted, n_tokens: int) -> NDArray[np.bool_]:
+def _occurrence(events: SortedEvents, n_tokens: int) -> NDArray[np.bool_]:
     """Mask of the texts that events use: the scanner also collects those of events that turn out to be damaged."""
     occurs = np.zeros(n_tokens + 1, bool)
     for rows in events.frames.values():
@@ -96,7 +96,7 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _odd_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
+def _odd_names(events: SortedEvents, tokens: Sequence[bytes]) -> list[Diagnostic]:
     """A name is a text; a number, a list or an object is shown as it is spelled."""
     odd = [code for code, token in enumerate(tokens) if not token.startswith(b'"')]
     notes = _events_named(events, odd)
@@ -104,9 +104,9 @@ def _odd_names(events: Sorted, tokens: Sequence[bytes]) -> list[Diagnostic]:
     return [Diagnostic("odd_name", notes.count, words, notes.first)] if notes.count else []
 
 
-def _events_named(events: Sorted, codes: Sequence[int]) -> Noted:
+def _events_named(events: SortedEvents, codes: Sequence[int]) -> Occurrences:
     """The events with one of these names."""
-    notes = Noted()
+    notes = Occurrences()
     for frame, layout in LAYOUTS.items():
         if codes and layout.is_timed and "name" in layout.codes:
             rows = events.frames[frame]
@@ -114,9 +114,9 @@ def _events_named(events: Sorted, codes: Sequence[int]) -> Noted:
     return notes
 
 
-def without_impossible_numbers(events: Sorted) -> list[Diagnostic]:
+def without_impossible_numbers(events: SortedEvents) -> list[Diagnostic]:
     """Replace such numbers with missing values, and count them."""
-    notes, columns = Noted(), list[str]()
+    notes, columns = Occurrences(), list[str]()
     for rows in events.frames.values():
         for name, most in _MOST_OF_COLUMN.items():
             if name in rows and _drop_beyond(rows, name, most, notes):
@@ -128,7 +128,7 @@ def without_impossible_numbers(events: Sorted) -> list[Diagnostic]:
     return [Diagnostic("impossible_number", notes.count, words, notes.first)]
 
 
-def _drop_beyond(rows: Rows, name: str, most: int, notes: Noted) -> bool:
+def _drop_beyond(rows: Rows, name: str, most: int, notes: Occurrences) -> bool:
     """Drop the values of a column beyond a limit; return whether there were any."""
     values = rows[name]
     if np.iinfo(values.dtype).max <= most:

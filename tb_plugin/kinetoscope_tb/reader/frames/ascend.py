@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...names.regex import regex
 from ..scan.kinds import Kind
-from ..scan.rows import Sorted
-from ..scan.tokens import Texts, used
+from ..scan.rows import SortedEvents
+from ..scan.tokens import Texts, distinct_codes
 from .uncategorized import move_rows, processes_of
 
 _HARDWARE = "Ascend Hardware"
@@ -27,7 +27,7 @@ _OF_COLLECTIVES = ("AicpuKernel", "AivKernel")  # msprof's overlap_analysis_asse
 _WAITS = ("EVENT_", "NOTIFY_", "STREAM_WAIT")
 
 
-def sort_ascend_rows(events: Sorted, texts: Texts) -> None:
+def sort_ascend_rows(events: SortedEvents, texts: Texts) -> None:
     """Move the rows of devices and of CANN to their frames; other rows without a category are no longer unknown."""
     others = events.frames["others"]
     process = processes_of(events.frames["names"], texts)
@@ -45,7 +45,7 @@ def sort_ascend_rows(events: Sorted, texts: Texts) -> None:
     device.put("device", without_number, _devices(device["pid"][without_number], texts))
 
 
-def _move_calls_to_threads(events: Sorted, texts: Texts, process: dict[int, str]) -> None:
+def _move_calls_to_threads(events: SortedEvents, texts: Texts, process: dict[int, str]) -> None:
     """Put CANN's calls on the threads that made them: their tid is that of the thread in the program's process."""
     launches, host = events.frames["launches"], events.frames["host_events"]
     rows = np.flatnonzero(np.isin(launches["pid"], [code for code, name in process.items() if name == _CALLS]))
@@ -53,7 +53,7 @@ def _move_calls_to_threads(events: Sorted, texts: Texts, process: dict[int, str]
     pid_of = {texts[tid]: pid for pid, tid in sorted(pairs, reverse=True)}
     tids = launches["tid"][rows]
     pids = np.full(len(texts) + 1, NONE, np.int64)
-    for tid in used(tids, len(texts)):
+    for tid in distinct_codes(tids, len(texts)):
         pids[tid] = pid_of.get(texts[tid], NONE)
     is_known = pids[tids] >= 0
     launches.put("pid", rows[is_known], pids[tids][is_known])
@@ -62,7 +62,7 @@ def _move_calls_to_threads(events: Sorted, texts: Texts, process: dict[int, str]
 def _kinds(
     name: NDArray[np.signedinteger], pid: NDArray[np.signedinteger], process: dict[int, str], texts: Texts
 ) -> NDArray[np.int8]:
-    of_device = {code: _kind_of_task(texts[code] or "") for code in used(name, len(texts))}
+    of_device = {code: _kind_of_task(texts[code] or "") for code in distinct_codes(name, len(texts))}
     kind = np.full(name.size, Kind.OTHER, np.int8)
     for code, title in process.items():
         rows = np.flatnonzero(pid == code)
@@ -86,6 +86,6 @@ def _kind_of_task(name: str) -> Kind:
 
 
 def _devices(pid: NDArray[np.signedinteger], texts: Texts) -> NDArray[np.int64]:
-    number = {code: texts[code] or "" for code in used(pid, len(texts))}
+    number = {code: texts[code] or "" for code in distinct_codes(pid, len(texts))}
     devices = {code: int(text) & _DEVICE_BITS if _NUMBER.fullmatch(text) else 0 for code, text in number.items()}
     return np.array([devices[code] for code in pid.tolist()], np.int64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...arrays.native import Function
 from ...trace.model import Diagnostic
-from ..scan.rows import BACKWARDS, OPEN, Sorted
+from ..scan.rows import BACKWARDS, OPEN, SortedEvents
 from ..scan.tokens import Texts
 from .plausible_times import PlausibleTimes
 from .threads import text_places
@@ -25,7 +25,7 @@ _close_ranges = Function("close_ranges")
 _BEGIN_IN = ("host_events", "launches", "device_events", "memory", "python_calls", "syncs", "others")
 
 
-def close_begin_end(events: Sorted, texts: Texts, plausible: PlausibleTimes) -> list[Diagnostic]:
+def close_begin_end(events: SortedEvents, texts: Texts, plausible: PlausibleTimes) -> list[Diagnostic]:
     """Set the duration of each begin event, and count begin events without an end, and end events without a begin."""
     ends = events.frames["ends"]
     if not events.begun.count and not ends["ts"].size:

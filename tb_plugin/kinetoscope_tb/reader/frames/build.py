@@ -14,10 +14,10 @@ from ..foreign_writers import foreign_writer
 from ..input.document import not_a_trace
 from ..scan.counters import counters, with_samples
 from ..scan.damage import damage_outside_events, truncation
-from ..scan.ingest import Ingested
+from ..scan.ingest import RawTrace
 from ..scan.kinds import Kind
-from ..scan.rows import Rows, Sorted
-from ..scan.tokens import Texts, used
+from ..scan.rows import Rows, SortedEvents
+from ..scan.tokens import Texts, distinct_codes
 from .anomalies import text_diagnostics, without_impossible_numbers
 from .ascend import sort_ascend_rows
 from .begin_end import close_begin_end
@@ -34,7 +34,7 @@ _NO_THREADS = np.empty(0, np.int32)
 
 
 def build_parts(
-    ingested: Ingested,
+    raw_trace: RawTrace,
     outside: Metadata,
     path: str,
     source_diagnostics: list[Diagnostic],
@@ -43,7 +43,7 @@ def build_parts(
     """Everything that `assemble` needs.
 
     Args:
-        ingested: The events; they are taken apart.
+        raw_trace: The events; they are taken apart.
         outside: The metadata around them.
         path: The file.
         source_diagnostics: About how it was stored.
@@ -52,14 +52,14 @@ def build_parts(
     Raises:
         NotATrace: No event was usable, or the array has something else in it.
     """
-    events = ingested.events
-    is_clean = ingested.lost_bytes is None and not ingested.tally and b'"traceEvents"' in ingested.head
+    events = raw_trace.events
+    is_clean = raw_trace.lost_bytes is None and not raw_trace.tally and b'"traceEvents"' in raw_trace.head
     if not events.events and not is_clean:
-        raise not_a_trace(path, ingested.head)
+        raise not_a_trace(path, raw_trace.head)
     texts = Texts(events.tokens, outside.labels)
     diagnostics = [
         *source_diagnostics,
-        *_damage(ingested, outside.lost),
+        *_damage(raw_trace, outside.lost),
         *text_diagnostics(events),
         *without_impossible_numbers(events),
         *_without_time(events),
@@ -71,7 +71,7 @@ def build_parts(
     sort_uncategorized_rows(events, texts)
     writer = foreign_writer(events, texts, outside.top, fingerprint)
     diagnostics += _unknown_categories(events, texts)
-    earliest = min((int(rows["ts"].min()) for rows in events.timed() if rows["ts"].size), default=0)
+    earliest = min((int(rows["ts"].min()) for rows in events.timed_frames() if rows["ts"].size), default=0)
     spans = profiler_spans(events.frames["others"], texts)
     window = (min(spans)[0] - earliest, max(end for _, end in spans) - earliest) if spans else None
     links = _device_links(events.frames, texts)
@@ -83,39 +83,39 @@ def build_parts(
     frames["collectives"] = collectives(events.frames["collectives"], texts)
     frames["counters"], without_value = counters(events.counters, frames["others"], threads)
     diagnostics += without_value
-    if ingested.samples is not None:
-        frames["counters"] = with_samples(frames["counters"], ingested.samples, earliest)
+    if raw_trace.samples is not None:
+        frames["counters"] = with_samples(frames["counters"], raw_trace.samples, earliest)
     outside, origin = outside.with_origin(earliest)
     diagnostics += outside.diagnostics()
     meta = Meta(outside.top, events.events, fingerprint, outside.impossible, writer)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(diagnostics))
 
 
-def _without_time(events: Sorted) -> list[Diagnostic]:
+def _without_time(events: SortedEvents) -> list[Diagnostic]:
     if not events.untimed.count:
         return []
     words = "Events without a usable time are left out."
     return [Diagnostic("untimed", events.untimed.count, words, events.untimed.first, "loss")]
 
 
-def _unknown_categories(events: Sorted, texts: Texts) -> list[Diagnostic]:
+def _unknown_categories(events: SortedEvents, texts: Texts) -> list[Diagnostic]:
     others = events.frames["others"]
     categories = others["category"][others["kind"] == Kind.UNKNOWN]
     if not categories.size:
         return []
-    names = sorted({texts[code] or "(none)" for code in used(categories, len(texts))})
+    names = sorted({texts[code] or "(none)" for code in distinct_codes(categories, len(texts))})
     names_text = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     words = f"Events of unknown categories ({names_text}) are shown, but don't count as work."
     return [Diagnostic("unknown_category", int(categories.size), words, level="note")]
 
 
-def _damage(ingested: Ingested, lost_values: int) -> list[Diagnostic]:
+def _damage(raw_trace: RawTrace, lost_values: int) -> list[Diagnostic]:
     diagnostics = [
-        *truncation(ingested.lost_bytes, ingested.end),
-        *ingested.tally.diagnostics(),
-        *damage_outside_events(ingested.tail, lost_values, ingested.arrays),
+        *truncation(raw_trace.lost_bytes, raw_trace.end),
+        *raw_trace.tally.diagnostics(),
+        *damage_outside_events(raw_trace.tail, lost_values, raw_trace.arrays),
     ]
-    if not ingested.events.events:
+    if not raw_trace.events.events:
         diagnostics.append(Diagnostic("no_events", 1, "The trace has no events. Check that the profiler was running."))
     return diagnostics
 
@@ -140,13 +140,13 @@ def _device_links(frames: Mapping[str, Rows], texts: Texts) -> pl.DataFrame:
 def _links(frames: Mapping[str, Rows], texts: Texts, categories: tuple[str, ...]) -> pl.DataFrame:
     """For each device row at which an arrow of such a category ends: where the arrow begins (begin, tid, ts)."""
     flows = frames["flows"]
-    links = [c for c in used(flows["category"], len(texts)) if (texts[c] or "").startswith(categories)]
+    links = [c for c in distinct_codes(flows["category"], len(texts)) if (texts[c] or "").startswith(categories)]
     if not links:
         return pl.DataFrame(schema=dict.fromkeys(("device", "begin", "tid", "ts"), pl.Int64))
     columns = ("category", "phase", "id", "pid", "tid", "ts", "offset")
     ends = pl.DataFrame({n: flows[n] for n in columns}).cast(dict.fromkeys(columns, pl.Int64))
     ends = ends.filter(pl.col("category").is_in(links))
-    starts = {code for code in used(flows["phase"], len(texts)) if texts[code] == "s"}
+    starts = {code for code in distinct_codes(flows["phase"], len(texts)) if texts[code] == "s"}
     begins = ends.filter(pl.col("phase").is_in(starts)).unique(["category", "id"], keep="first", maintain_order=True)
     begins = begins.select("category", "id", begin="offset", begin_tid="tid", begin_ts="ts")
     work = pl.DataFrame({n: frames["device_events"][n] for n in (*_END, "offset")})

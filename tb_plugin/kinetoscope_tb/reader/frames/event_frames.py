@@ -18,7 +18,7 @@ from ...arrays.gather import NONE, enum_of, map_categories
 from ...names.tensor_cores import is_matrix_op
 from ...trace.model import DEVICE_KINDS, HOST_KINDS, LAUNCH_KINDS
 from ..scan.rows import COLLECTIVES, LAYOUTS, OPEN, Rows
-from ..scan.tokens import Texts, float_of, leading_digits, shapes_text, used
+from ..scan.tokens import Texts, distinct_codes, float_of, leading_digits, shapes_text
 
 Ints = NDArray[Any]
 
@@ -100,26 +100,26 @@ class Frame:
         kind = (kind[:1] if stores_one(kind) else kind) - LAYOUTS[self.name].first
         return pl.Series(kind.astype(np.uint8)).cat.to(_ENUMS[self.name])
 
-    def text(self, column: str, spelled: Callable[[str], str] = str) -> pl.Series:
+    def text(self, column: str, spell: Callable[[str], str] = str) -> pl.Series:
         """A text of the event itself or of an argument, converted by the function; as `enum`."""
-        return enum(self.gather(column), self.texts, spelled)
+        return enum(self.gather(column), self.texts, spell)
 
     def integer(self, arg: str, dtype: type[np.signedinteger[Any]] = np.int64) -> Ints:
         """An integer argument; NONE where it is missing or doesn't fit."""
         limits = np.iinfo(dtype)
 
-        def converted(values: Ints) -> Ints:
+        def convert(values: Ints) -> Ints:
             if np.iinfo(values.dtype).max > limits.max:
                 values = np.where((values < limits.min) | (values > limits.max), NONE, values)
             return values.astype(dtype)
 
-        return per_value(converted, self.gather(arg))
+        return per_value(convert, self.gather(arg))
 
     def float_arg(self, arg: str, most: float) -> NDArray[np.float64]:
         """A float argument; NaN where it is missing, isn't a number, or isn't between 0 and `most`."""
         codes = self.gather(arg)
         value_of = np.full(len(self.texts) + 1, np.nan)
-        for code in used(codes, len(self.texts)):
+        for code in distinct_codes(codes, len(self.texts)):
             if code >= 0:
                 value = float_of(self.texts.tokens[code])
                 value_of[code] = value if 0 <= value <= most else np.nan
@@ -128,14 +128,14 @@ class Frame:
     def is_false(self, arg: str) -> NDArray[np.bool_]:
         """Where the argument is false."""
         codes = self.gather(arg)
-        false = [code for code in used(codes, len(self.texts)) if (self.texts[code] or "").lower() == "false"]
+        false = [code for code in distinct_codes(codes, len(self.texts)) if (self.texts[code] or "").lower() == "false"]
         return np.isin(codes, false)
 
     def by_text(self, column: str, number_of: Callable[[str], int | None], missing: int) -> NDArray[np.int64]:
         """A number computed from a text of each event, once per distinct text."""
         codes = self.gather(column)
         numbers = np.full(len(self.texts) + 1, missing, np.int64)
-        for code in used(codes, len(self.texts)):
+        for code in distinct_codes(codes, len(self.texts)):
             number = number_of(self.texts[code] or "")
             if number is not None:
                 numbers[code] = number
@@ -159,7 +159,7 @@ def _nested_order(thread: Ints, start: NDArray[np.int64], dur: Ints) -> Ints | N
     return again if order is None else order[again]
 
 
-def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.Series:
+def enum(codes: Ints, texts: Texts, spell: Callable[[str], str] = str) -> pl.Series:
     """A Polars enum of the texts that occur; null for code -1. Different tokens may stand for the same text.
 
     Of an array that stores one code for all rows, it is a series of length 1.
@@ -167,10 +167,10 @@ def enum(codes: Ints, texts: Texts, spelled: Callable[[str], str] = str) -> pl.S
     codes = codes[:1] if stores_one(codes) else codes
     number_of: dict[str, int] = {}
     numbers = np.full(len(texts) + 1, NONE, np.int32)
-    for code in used(codes, len(texts)):
+    for code in distinct_codes(codes, len(texts)):
         text = texts[code]
         if text is not None:
-            numbers[code] = number_of.setdefault(spelled(text), len(number_of))
+            numbers[code] = number_of.setdefault(spell(text), len(number_of))
     return enum_of(numbers[codes], list(number_of))
 
 

@@ -58,8 +58,8 @@ class Metadata:
         """Diagnostics about replaced and impossible values."""
         messages = []
         if self.odd:
-            named = ", ".join(self.odd[:_MOST_NAMED]) + (" …" if len(self.odd) > _MOST_NAMED else "")
-            words = f"Metadata values have unexpected types, and are left out or replaced: {named}."
+            paths = ", ".join(self.odd[:_MOST_NAMED]) + (" …" if len(self.odd) > _MOST_NAMED else "")
+            words = f"Metadata values have unexpected types, and are left out or replaced: {paths}."
             messages.append(Diagnostic("odd_metadata", len(self.odd), words))
         if self.impossible:
             words = f"Impossible metadata: {'; '.join(self.impossible)}. It counts as unknown, and views of all ranks "
@@ -70,18 +70,18 @@ class Metadata:
 
 def metadata(head: bytes, tail: bytes) -> Metadata:
     """The metadata of a file, from the text before and after its events."""
-    raw, lost = top_values(head, tail)
-    return checked_metadata(raw, base_ns(raw, head, tail), lost)
+    raw, lost_count = top_values(head, tail)
+    return checked_metadata(raw, base_ns(raw, head, tail), lost_count)
 
 
-def checked_metadata(values: Mapping[str, Any], base: int = 0, lost: int = 0) -> Metadata:
+def checked_metadata(values: Mapping[str, Any], base: int = 0, lost_count: int = 0) -> Metadata:
     """The metadata in top-level values, each of which has the type that views expect."""
     checks = _Checks()
     top = checks.members(values, _CHECKS_BY_KEY, ())
     if abs(base) > FARTHEST_BASE_NS:
         checks.impossible.append(f"baseTimeNanoseconds is {base}")
         base = 0
-    return Metadata(top, base, tuple(checks.impossible), tuple(dict.fromkeys(checks.odd)), lost)
+    return Metadata(top, base, tuple(checks.impossible), tuple(dict.fromkeys(checks.odd)), lost_count)
 
 
 @dataclass
@@ -94,14 +94,14 @@ class _Checks:
     def members(self, value: Any, checks_by_key: Mapping[str, Any], path: tuple[str, ...]) -> Any:
         """An object: keys in `checks_by_key` are checked by their function, others with `any_value`."""
         if not isinstance(value, Mapping):
-            return self.replaced(path, {})
-        checked = {}
+            return self.replacement(path, {})
+        result = {}
         for key, inner in value.items():
             name, check = whole_characters(key), checks_by_key.get(key, _Checks.any_value)
-            checked[name] = None if inner is None else check(self, inner, (*path, name))
-        return checked
+            result[name] = None if inner is None else check(self, inner, (*path, name))
+        return result
 
-    def replaced(self, path: tuple[str, ...], value: Any = None) -> Any:
+    def replacement(self, path: tuple[str, ...], value: Any = None) -> Any:
         """Note the path; return the replacement."""
         self.odd.append(".".join(path)[:_LONGEST_SHOWN])
         return value
@@ -110,11 +110,11 @@ class _Checks:
         """A value of any kind."""
         if isinstance(value, str):
             whole = whole_characters(value)
-            return whole if whole == value else self.replaced(path, whole)
+            return whole if whole == value else self.replacement(path, whole)
         if isinstance(value, float) and not isfinite(value):
-            return self.replaced(path)
+            return self.replacement(path)
         if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
-            return self.replaced(path)
+            return self.replacement(path)
         if isinstance(value, list):
             return [self.any_value(inner, path) for inner in value]
         return self.members(value, {}, path) if isinstance(value, dict) else value
@@ -124,7 +124,7 @@ _Check = Callable[[_Checks, Any, tuple[str, ...]], Any]
 
 
 def _text(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
-    return checks.any_value(value, path) if isinstance(value, str) else checks.replaced(path)
+    return checks.any_value(value, path) if isinstance(value, str) else checks.replacement(path)
 
 
 def _version(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
@@ -136,7 +136,7 @@ def _version(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
 def _number(least: int, most: int) -> _Check:
     def check(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
         number = None if isinstance(value, str) else _whole(value)
-        return number if number is not None and least <= number <= most else checks.replaced(path)
+        return number if number is not None and least <= number <= most else checks.replacement(path)
 
     return check
 
@@ -150,13 +150,13 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _place(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+def _rank(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
     """A rank or a number of ranks. torch writes -1 for a worker without a rank."""
     number = _whole(value)
     if number is not None and number < 0:
         return None
     if number is None:
-        return checks.replaced(path)
+        return checks.replacement(path)
     if number >= MOST_RANKS:
         checks.impossible.append(f"{'.'.join(path)} is {value}"[: 2 * _LONGEST_SHOWN])
         return None
@@ -166,10 +166,10 @@ def _place(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
 def _ranks(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
     """A list of ranks; null if one isn't a rank."""
     if not isinstance(value, list):
-        return checks.replaced(path)
+        return checks.replacement(path)
     numbers = [_whole(rank) for rank in value]
     if len(value) > MOST_RANKS or not all(rank is not None and 0 <= rank < MOST_RANKS for rank in numbers):
-        return checks.replaced(path)
+        return checks.replacement(path)
     return numbers
 
 
@@ -177,33 +177,33 @@ def _object(checks_by_key: Mapping[str, Any]) -> _Check:
     return lambda checks, value, path: checks.members(value, checks_by_key, path)
 
 
-def _objects(checks_by_key: Mapping[str, Any], most: int, needed: str | None = None) -> _Check:
+def _objects(checks_by_key: Mapping[str, Any], most: int, required_key: str | None = None) -> _Check:
     """A list of objects, which may be JSON text; those without the needed key are left out."""
 
     def check(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
-        listed = _parsed(value) if isinstance(value, str) else value
-        if not isinstance(listed, list):
-            return checks.replaced(path, [])
-        objects = [one for one in listed if isinstance(one, dict)][:most]
-        if len(objects) < len(listed):
-            checks.replaced(path)
-        checked = [checks.members(one, checks_by_key, path) for one in objects]
-        return [one for one in checked if needed is None or one.get(needed) is not None]
+        items = _parse(value) if isinstance(value, str) else value
+        if not isinstance(items, list):
+            return checks.replacement(path, [])
+        objects = [item for item in items if isinstance(item, dict)][:most]
+        if len(objects) < len(items):
+            checks.replacement(path)
+        members = [checks.members(item, checks_by_key, path) for item in objects]
+        return [item for item in members if required_key is None or item.get(required_key) is not None]
 
     return check
 
 
-def _named(check: _Check) -> _Check:
+def _mapping_of(check: _Check) -> _Check:
     """An object with one type of value under any key."""
 
-    def checked(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
+    def check_members(checks: _Checks, value: Any, path: tuple[str, ...]) -> Any:
         keys = dict.fromkeys(value, check) if isinstance(value, dict) else {}
         return checks.members(value, keys, path)
 
-    return checked
+    return check_members
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -234,20 +234,20 @@ _GROUP = {"pg_name": _text, "pg_desc": _text, "pg_size": _number(0, MOST_RANKS),
 _CHECKS_BY_KEY = {
     "deviceProperties": _objects(_DEVICE, _MOST_DEVICES, "id"),
     "distributedInfo": _object(
-        {"backend": _text, "rank": _place, "world_size": _place, "pg_config": _objects(_GROUP, MOST_RANKS)}
+        {"backend": _text, "rank": _rank, "world_size": _rank, "pg_config": _objects(_GROUP, MOST_RANKS)}
     ),
-    "global_rank": _place,
+    "global_rank": _rank,
     "host_name": _text,
     "traceName": _text,
     "cuda_runtime_version": _COUNT,
     "hip_runtime_version": _COUNT,
     "kinetoscope": _object(
         {
-            "global_rank": _place,
-            "world_size": _place,
-            "local_rank": _place,
-            "node_rank": _place,
-            "local_world_size": _place,
+            "global_rank": _rank,
+            "world_size": _rank,
+            "local_rank": _rank,
+            "node_rank": _rank,
+            "local_world_size": _rank,
             "ranks": _ranks,
             "host": _text,
             "launcher": _text,
@@ -255,9 +255,9 @@ _CHECKS_BY_KEY = {
             "cuda_version": _version,
             "python_version": _version,
             "clock": _object({"offset_ns": _TIME, "error_ns": _number(0, 2**60)}),
-            "mesh": _named(_number(0, MOST_RANKS)),
+            "mesh": _mapping_of(_number(0, MOST_RANKS)),
             "options": _object({}),
-            "counters": _named(_object({"unit": _text})),
+            "counters": _mapping_of(_object({"unit": _text})),
         }
     ),
 }

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ...trace.model import Diagnostic
 from ..scan.kinds import Kind
-from ..scan.rows import BACKWARDS, ENDLESS, OPEN, Noted, Rows, Sorted
-from ..scan.tokens import Texts, used
+from ..scan.rows import BACKWARDS, ENDLESS, OPEN, Occurrences, Rows, SortedEvents
+from ..scan.tokens import Texts, distinct_codes
 
 _MINUTE_NS = 60 * 10**9
 _DAY_NS = 24 * 60 * _MINUTE_NS
@@ -53,7 +53,7 @@ class PlausibleTimes:
         return is_out
 
 
-def plausible_times(events: Sorted, texts: Texts, ends: NDArray[np.int64] = _NO_TIMES) -> PlausibleTimes:
+def plausible_times(events: SortedEvents, texts: Texts, ends: NDArray[np.int64] = _NO_TIMES) -> PlausibleTimes:
     """The times that a recording can have.
 
     That is a day around the median of all begins and ends, or more where a quarter of them is farther away, but at most
@@ -84,7 +84,7 @@ def plausible_times(events: Sorted, texts: Texts, ends: NDArray[np.int64] = _NO_
     return PlausibleTimes(first, last, is_zero_lost)
 
 
-def recorded_extent(events: Sorted, plausible: PlausibleTimes) -> tuple[int, int]:
+def recorded_extent(events: SortedEvents, plausible: PlausibleTimes) -> tuple[int, int]:
     """The first and the last of the begins and ends that the recording can have; (0, -1) without any."""
     parts = [part[~plausible.excludes(part)] for part in _begins_and_ends(events)]
     parts = [part for part in parts if part.size]
@@ -94,15 +94,15 @@ def recorded_extent(events: Sorted, plausible: PlausibleTimes) -> tuple[int, int
 def profiler_spans(others: Rows, texts: Texts) -> list[tuple[int, int]]:
     """When the profiler says that it recorded: its spans of category Trace (kineto's output_json.cpp)."""
     category = others["category"]
-    spans = [code for code in used(category, len(texts)) if (texts[code] or "").lower() == "trace"]
+    spans = [code for code in distinct_codes(category, len(texts)) if (texts[code] or "").lower() == "trace"]
     rows = np.flatnonzero(np.isin(category, spans) & (others["dur"] > 0) & (others["kind"] == Kind.OTHER))
     begin = others["ts"][rows]
     return list(zip(begin.tolist(), (begin + others["dur"][rows]).tolist(), strict=True))
 
 
-def without_impossible_times(events: Sorted, plausible: PlausibleTimes) -> list[Diagnostic]:
+def without_impossible_times(events: SortedEvents, plausible: PlausibleTimes) -> list[Diagnostic]:
     """Leave out what begins at an impossible time; what can't last as long as it does is OPEN."""
-    zero, far, backwards, endless = Noted(), Noted(), Noted(), Noted()
+    zero, far, backwards, endless = Occurrences(), Occurrences(), Occurrences(), Occurrences()
     for rows in _frames_with_times(events):
         ts = rows["ts"]
         is_out = plausible.excludes(ts)
@@ -122,29 +122,29 @@ def without_impossible_times(events: Sorted, plausible: PlausibleTimes) -> list[
     return [diagnostic for notes, diagnostic in diagnostics if notes.count]
 
 
-def _frames_with_times(events: Sorted) -> Iterator[Rows]:
+def _frames_with_times(events: SortedEvents) -> Iterator[Rows]:
     """The frames whose events begin at a time."""
-    return (rows for rows in events.timed() if rows is not events.frames["ends"])
+    return (rows for rows in events.timed_frames() if rows is not events.frames["ends"])
 
 
-def _begins_and_ends(events: Sorted) -> Iterator[NDArray[np.int64]]:
-    for rows in events.timed():
+def _begins_and_ends(events: SortedEvents) -> Iterator[NDArray[np.int64]]:
+    for rows in events.timed_frames():
         ts, dur = rows["ts"], rows["dur"]
         yield ts
         has_length = np.flatnonzero(dur > 0)
         yield ts[has_length] + dur[has_length]
 
 
-def _is_zero_lost(events: Sorted) -> bool:
+def _is_zero_lost(events: SortedEvents) -> bool:
     """Whether all times that aren't zero are more than a minute away from it: pytorch#188481."""
-    times = [rows["ts"] for rows in events.timed()]
+    times = [rows["ts"] for rows in events.timed_frames()]
     if not any((ts == 0).any() for ts in times):
         return False
     nearest = min(int(np.abs(ts[ts != 0]).min(initial=_FARTHEST_NS)) for ts in times)
     return _MINUTE_NS < nearest < _FARTHEST_NS
 
 
-def _without_impossible_durations(rows: Rows, last: int, backwards: Noted, endless: Noted) -> None:
+def _without_impossible_durations(rows: Rows, last: int, backwards: Occurrences, endless: Occurrences) -> None:
     """Let events last no time that end before they begin, or after all times that the recording can have."""
     dur, offset = rows["dur"], rows["offset"]
     if dur.min(initial=0) <= BACKWARDS:
@@ -158,7 +158,7 @@ def _without_impossible_durations(rows: Rows, last: int, backwards: Noted, endle
         _without_end(rows, too_long)
 
 
-def _without_excessive_sum(events: Sorted, endless: Noted) -> None:
+def _without_excessive_sum(events: SortedEvents, endless: Occurrences) -> None:
     """Let the longest events last no time if all of them together exceed 64 bits."""
     count = sum(rows["dur"].size for rows in _frames_with_times(events))
     if sum(float(np.maximum(rows["dur"], 0).sum(dtype=np.float64)) for rows in _frames_with_times(events)) < _MOST_NS:

@@ -16,7 +16,7 @@ from ...arrays.gather import NONE
 from ...names.natural_sort import natural_key
 from ...trace.model import THREADS
 from ..scan.rows import LAYOUTS, Rows
-from ..scan.tokens import Texts, used
+from ..scan.tokens import Texts, distinct_codes
 
 
 def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDArray[np.int32]], pl.DataFrame]:
@@ -52,10 +52,10 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
 
 def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str, int]) -> NDArray[np.int32]:
     """The place of each code's text in `place_of`, which new texts are added to; a missing text is an empty one."""
-    places = np.zeros(len(texts) + 1, np.int32)
-    for code in used(codes, len(texts)):
-        places[code] = place_of.setdefault(texts[code] or "", len(place_of))
-    place_of_each: NDArray[np.int32] = places[codes]
+    place_of_code = np.zeros(len(texts) + 1, np.int32)
+    for code in distinct_codes(codes, len(texts)):
+        place_of_code[code] = place_of.setdefault(texts[code] or "", len(place_of))
+    place_of_each: NDArray[np.int32] = place_of_code[codes]
     return place_of_each
 
 

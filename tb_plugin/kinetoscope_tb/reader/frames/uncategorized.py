@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...names.regex import regex
 from ..scan.kinds import Kind
-from ..scan.rows import LAYOUTS, Rows, Sorted
-from ..scan.tokens import Texts, used
+from ..scan.rows import LAYOUTS, Rows, SortedEvents
+from ..scan.tokens import Texts, distinct_codes
 
 _DEVICE_PROCESS = regex(r"(?:.*/)?device:(?:GPU|TPU|XPU|CUSTOM):(\d{1,6})\b|\d* ?GPU ?(\d{1,6})$")
 _DEVICE_OF_XLA = regex(r"(?:.*/)?device:(?:GPU|TPU|XPU|CUSTOM):\d+(?: |$)")
@@ -26,7 +26,7 @@ _MARKER = regex(r'"?<barrier packet>|Marker')
 _MOSTLY = 0.5  # of a lane's rows: then the rest is device work with names of its own, such as Triton kernels
 
 
-def sort_uncategorized_rows(events: Sorted, texts: Texts) -> None:
+def sort_uncategorized_rows(events: SortedEvents, texts: Texts) -> None:
     """Move rows of devices from the unknown ones to the device's, and number their devices."""
     processes, threads = _labels(events.frames["names"], texts)
     device_of_pid = _devices(processes)
@@ -34,8 +34,8 @@ def sort_uncategorized_rows(events: Sorted, texts: Texts) -> None:
     bare = np.flatnonzero((others["category"] < 0) & (others["kind"] == Kind.UNKNOWN) & (others["dur"] != NONE))
     if bare.size:
         lanes, lane_of, counts = np.unique(_lanes(others, texts)[bare], return_inverse=True, return_counts=True)
-        known, known_counts = np.unique(_lanes(device, texts), return_counts=True)
-        known_of = dict(zip(known.tolist(), known_counts.tolist(), strict=True))
+        device_lanes, known_counts = np.unique(_lanes(device, texts), return_counts=True)
+        known_of = dict(zip(device_lanes.tolist(), known_counts.tolist(), strict=True))
         is_of_device = [
             _is_named_for_device(processes.get(pid - 1, ""), threads.get((pid - 1, tid - 1), ""))
             or known_of.get(lane, 0) > _MOSTLY * (known_of.get(lane, 0) + count)
@@ -43,13 +43,13 @@ def sort_uncategorized_rows(events: Sorted, texts: Texts) -> None:
             for pid, tid in [divmod(lane, len(texts) + 1)]
         ]
         names = others["name"][bare]
-        markers = [code for code in used(names, len(texts)) if _MARKER.match(texts[code] or "")]
+        markers = [code for code in distinct_codes(names, len(texts)) if _MARKER.match(texts[code] or "")]
         rows = bare[np.array(is_of_device)[lane_of] & np.isin(names, markers, invert=True)]
         move_rows(events, rows, np.full(rows.size, Kind.KERNEL), texts)
     _number_devices(device, device_of_pid)
 
 
-def move_rows(events: Sorted, rows: NDArray[np.integer], kinds: NDArray[np.int8], texts: Texts) -> None:
+def move_rows(events: SortedEvents, rows: NDArray[np.integer], kinds: NDArray[np.int8], texts: Texts) -> None:
     """Move rows of `others` to the launches or the device's rows, by their kinds.
 
     Of their arguments only the type of task is known.
@@ -59,10 +59,10 @@ def move_rows(events: Sorted, rows: NDArray[np.integer], kinds: NDArray[np.int8]
     for name in ("launches", "device_events"):
         layout = LAYOUTS[name]
         is_of = (kinds >= layout.first) & (kinds <= layout.last)
-        some = rows[is_of]
-        columns = {column: others[column][some] for column in (*layout.codes, "ts", "dur", "offset", "length")}
-        columns |= {column: np.full(some.size, NONE, np.int8) for column in layout.args}
-        columns |= {column: others[column][some] for column in layout.args if column in others}
+        selection = rows[is_of]
+        columns = {column: others[column][selection] for column in (*layout.codes, "ts", "dur", "offset", "length")}
+        columns |= {column: np.full(selection.size, NONE, np.int8) for column in layout.args}
+        columns |= {column: others[column][selection] for column in layout.args if column in others}
         columns["kind"] = kinds[is_of].astype(np.int8)
         events.frames[name].append(columns, codes)
     is_left = np.ones(others["kind"].size, bool)
@@ -89,8 +89,8 @@ def _labels(names: Rows, texts: Texts) -> tuple[dict[int, str], dict[tuple[int, 
 
 def _devices(processes: dict[int, str]) -> dict[int, int]:
     """Pid's code → number of the device that the process stands for."""
-    found = ((pid, _DEVICE_PROCESS.match(name)) for pid, name in processes.items())
-    return {pid: int(hit[1] or hit[2]) for pid, hit in found if hit}
+    matches = ((pid, _DEVICE_PROCESS.match(name)) for pid, name in processes.items())
+    return {pid: int(hit[1] or hit[2]) for pid, hit in matches if hit}
 
 
 def _is_named_for_device(process: str, thread: str) -> bool:

@@ -69,9 +69,9 @@ def array_start(text: bytes, *, is_whole: bool) -> int | None:
     ends = np.append(walk.places[:, 3], len(text))[np.searchsorted(walk.places[:, 2], inside, side="right") - 1]
     is_behind = inside >= walk.following
     ends[is_behind] = len(text)
-    chosen = inside[(ends - inside > _FAR) | (is_behind & walk.has_ended)]
-    if chosen.size:
-        return int(chosen[0])
+    candidates = inside[(ends - inside > _FAR) | (is_behind & walk.has_ended)]
+    if candidates.size:
+        return int(candidates[0])
     return int(starts[0]) if is_whole and at_top is None and starts.size else at_top
 
 
@@ -102,9 +102,9 @@ def walk_members(text: bytes | memoryview, i: int) -> Members:
     blocks = [np.empty((0, 4), np.int64)]
     count, has_ended = _MEMBERS_AT_ONCE, False
     while count == _MEMBERS_AT_ONCE and not (len(blocks[-1]) and blocks[-1][-1, 3] < 0):
-        places = np.empty((_MEMBERS_AT_ONCE, 4), np.int64)
-        count, i, has_ended = members(data, i, len(text), places)
-        blocks.append(places[:count])
+        block = np.empty((_MEMBERS_AT_ONCE, 4), np.int64)
+        count, i, has_ended = members(data, i, len(text), block)
+        blocks.append(block[:count])
     return Members(np.concatenate(blocks), i, has_ended)
 
 
@@ -114,27 +114,27 @@ def top_values(head: bytes, tail: bytes) -> tuple[dict[str, Any], int]:
     Of a key that occurs more than once the last value counts, as in Python's json.
     """
     top: dict[str, Any] = {}
-    lost, left = 0, MOST_VALUES_BYTES
+    lost_count, left = 0, MOST_VALUES_BYTES
     start = head.find(b"{")
     for text, at in ((head, start + 1 if start >= 0 else len(head)), (tail, 0)):
-        places = walk_members(text, at).places
-        chosen = places[places[:, 3] >= 0]
-        for key_start, key_end, begin, end in chosen[:MOST_VALUES].tolist():
+        bounds = walk_members(text, at).places
+        whole_members = bounds[bounds[:, 3] >= 0]
+        for key_start, key_end, begin, end in whole_members[:MOST_VALUES].tolist():
             if text[key_start:key_end] == EVENTS_KEY:
                 continue
             if end - key_start > left:
-                lost += 1
+                lost_count += 1
                 continue
             left -= end - key_start
             try:
-                top[str(_parsed(text[key_start:key_end]))] = _parsed(text[begin:end])
+                top[str(_parse(text[key_start:key_end]))] = _parse(text[begin:end])
             except (ValueError, RecursionError):
-                lost += 1
-        lost += max(0, len(chosen) - MOST_VALUES)
-    return top, lost
+                lost_count += 1
+        lost_count += max(0, len(whole_members) - MOST_VALUES)
+    return top, lost_count
 
 
-def _parsed(token: bytes) -> Any:
+def _parse(token: bytes) -> Any:
     text = token.decode("utf-8", "replace")
     try:
         return json.loads(text, strict=False)

@@ -81,7 +81,7 @@ def is_cp1252(text: bytes) -> bool:
     return False
 
 
-def decoded(text: bytes) -> str:
+def decode(text: bytes) -> str:
     """The text: UTF-8, or cp1252 if it makes sense as such, or UTF-8 with what is damaged replaced."""
     try:
         return text.decode()

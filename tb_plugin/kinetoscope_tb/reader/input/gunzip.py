@@ -104,66 +104,66 @@ def inflate(read: Callable[[int], bytes], start: bytes, damage: GzipDamage) -> I
         start: Its first bytes, which were read already.
         damage: Collects what is wrong.
     """
-    compressed = _Compressed(read, start)
+    source = _Compressed(read, start)
     while True:
-        at = compressed.offset
-        damage.problem = _skip_header(compressed, at)
+        at = source.offset
+        damage.problem = _skip_header(source, at)
         if not damage.problem:
-            yield from _member(compressed, damage)
-        damage.offset = compressed.offset
-        if damage.problem or not compressed.skip_zeros():
+            yield from _member(source, damage)
+        damage.offset = source.offset
+        if damage.problem or not source.skip_zeros():
             return
 
 
-def _skip_header(compressed: _Compressed, at: int) -> str:
+def _skip_header(source: _Compressed, at: int) -> str:
     """Skip a member's header; return what is wrong with it."""
     cut_off = f"ends at byte {at}, inside the header of its {'first' if at == 0 else 'next'} member"
-    magic = compressed.exactly(len(MAGIC))
+    magic = source.exactly(len(MAGIC))
     if magic is not None and magic != MAGIC:
         return f"ends at byte {at}: what follows isn't gzip"
-    fixed = compressed.exactly(_FIXED_HEADER - len(MAGIC))
-    if fixed is None:
+    header = source.exactly(_FIXED_HEADER - len(MAGIC))
+    if header is None:
         return cut_off
-    method, flags = fixed[0], fixed[1]
+    method, flags = header[0], header[1]
     if method != _DEFLATE:
         return f"is damaged at byte {at}: unknown compression method ({method})"
     is_whole = True
     if flags & _HAS_EXTRA:
-        length = compressed.exactly(2)
-        is_whole = length is not None and compressed.exactly(int.from_bytes(length, "little")) is not None
+        length = source.exactly(2)
+        is_whole = length is not None and source.exactly(int.from_bytes(length, "little")) is not None
     for flag in (_HAS_NAME, _HAS_COMMENT):
-        is_whole = is_whole and (not flags & flag or compressed.skip_text())
+        is_whole = is_whole and (not flags & flag or source.skip_text())
     if flags & _HAS_HEADER_CHECKSUM:
-        is_whole = is_whole and compressed.exactly(2) is not None
+        is_whole = is_whole and source.exactly(2) is not None
     return "" if is_whole else cut_off
 
 
-def _member(compressed: _Compressed, damage: GzipDamage) -> Iterator[bytes]:
+def _member(source: _Compressed, damage: GzipDamage) -> Iterator[bytes]:
     """The text of the member whose header was read."""
     inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP_NO_HDR)
     length, piece_bytes = 0, _FIRST_BYTES
     while not inflater.eof:
         piece = b""
         if inflater.needs_input:
-            piece = compressed.take(piece_bytes)
+            piece = source.take(piece_bytes)
             piece_bytes = min(_GROWTH * piece_bytes, _READ_BYTES)
             if not piece:
-                damage.problem = f"ends too early, at byte {compressed.offset}"
+                damage.problem = f"ends too early, at byte {source.offset}"
                 return
         try:
             text = inflater.decompress(piece, _TEXT_BYTES)
         except igzip_lib.IsalError as error:  # type: ignore[misc]  # an exception, although its stub doesn't declare it
-            damage.problem = f"is damaged before byte {compressed.offset} ({error})"
+            damage.problem = f"is damaged before byte {source.offset} ({error})"
             return
         length += len(text)
         yield text
-    compressed.give_back(len(inflater.unused_data))
-    _compare_trailer(compressed, damage, inflater.crc, length)
+    source.give_back(len(inflater.unused_data))
+    _compare_trailer(source, damage, inflater.crc, length)
 
 
-def _compare_trailer(compressed: _Compressed, damage: GzipDamage, checksum: int, length: int) -> None:
-    at = compressed.offset
-    trailer = compressed.exactly(_TRAILER.size)
+def _compare_trailer(source: _Compressed, damage: GzipDamage, checksum: int, length: int) -> None:
+    at = source.offset
+    trailer = source.exactly(_TRAILER.size)
     if trailer is None:
         damage.problem = f"ends too early, inside the checksum at byte {at}"
         return

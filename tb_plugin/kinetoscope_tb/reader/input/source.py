@@ -81,7 +81,7 @@ class Source:
 
     def blocks(self) -> Iterator[bytes]:
         """The decompressed text, in blocks of about `block_bytes`."""
-        blocks = in_utf8(self._limit_expansion(self._gathered(self._decompressed())), self.diagnostics)
+        blocks = in_utf8(self._limit_expansion(self._gather(self._decompress())), self.diagnostics)
         first = next(blocks, b"")
         if not begins_speedscope(first):
             yield first
@@ -95,19 +95,19 @@ class Source:
         self._on_read(self.file)
         return self.file.read(at_most)
 
-    def _gathered(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _gather(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """The pieces joined to blocks, none of them empty."""
-        waiting: list[bytes] = []
+        pending: list[bytes] = []
         waiting_bytes = 0
         for piece in pieces:
             if piece:
-                waiting.append(piece)
+                pending.append(piece)
                 waiting_bytes += len(piece)
             if waiting_bytes >= self.block_bytes:
-                yield b"".join(waiting)
-                waiting, waiting_bytes = [], 0
-        if waiting:
-            yield b"".join(waiting)
+                yield b"".join(pending)
+                pending, waiting_bytes = [], 0
+        if pending:
+            yield b"".join(pending)
 
     def _limit_expansion(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """The blocks, unless a small file never ends."""
@@ -123,7 +123,7 @@ class Source:
                 )
             yield block
 
-    def _decompressed(self) -> Iterator[bytes]:
+    def _decompress(self) -> Iterator[bytes]:
         start = self._read(4)
         if not start:
             raise NotATrace(
@@ -131,13 +131,15 @@ class Source:
             )
         if start == _ZIP:
             raise NotATrace(self.path, "it is a zip archive; unpack it first.")
-        opened = next((decompressor for magic, decompressor in _COMPRESSIONS.items() if start.startswith(magic)), None)
+        compression = next(
+            (decompressor for magic, decompressor in _COMPRESSIONS.items() if start.startswith(magic)), None
+        )
         if start.startswith(gunzip.MAGIC):
             self._look_at_name("gzip")
             yield from self._gunzipped_twice(start)
-        elif opened:
-            self._look_at_name(opened[0])
-            yield from self._by_library(opened[0], opened[1](_Beginning(start, self._read)))
+        elif compression:
+            self._look_at_name(compression[0])
+            yield from self._by_library(compression[0], compression[1](_Beginning(start, self._read)))
         else:
             self._look_at_name("plain")
             yield start + self._read(max(0, self.block_bytes - len(start)))
@@ -157,7 +159,7 @@ class Source:
 
     def _gunzipped_twice(self, start: bytes) -> Iterator[bytes]:
         """The text; if that is gzip data again, its text."""
-        pieces = self._gunzipped(self._read, start)
+        pieces = self._gunzip(self._read, start)
         first_piece = next(pieces, b"")
         if not first_piece.startswith(gunzip.MAGIC):
             yield first_piece
@@ -165,9 +167,9 @@ class Source:
             return
         words = "The file is compressed twice with gzip; other tools may refuse it until it is decompressed once."
         self.diagnostics.append(Diagnostic("wrong_suffix", 1, words, level="note"))
-        yield from self._gunzipped(lambda _: next(pieces, b""), first_piece)
+        yield from self._gunzip(lambda _: next(pieces, b""), first_piece)
 
-    def _gunzipped(self, read: Callable[[int], bytes], start: bytes) -> Iterator[bytes]:
+    def _gunzip(self, read: Callable[[int], bytes], start: bytes) -> Iterator[bytes]:
         damage = gunzip.GzipDamage()
         yield from gunzip.inflate(read, start, damage)
         if damage.wrong_trailers:

@@ -80,16 +80,16 @@ class Events:
 
     def codes_of(self, values: Ints, text_of: Callable[[int], str | int | None]) -> Ints:
         """A code per number, by the function; -1 for a missing number or text."""
-        distinct, place = np.unique(values, return_inverse=True)
+        distinct, index = np.unique(values, return_inverse=True)
         texts = [None if value == s.MISSING else text_of(value) for value in distinct.tolist()]
-        return np.array([-1 if text is None else self.code(text) for text in texts], np.int64)[place]
+        return np.array([-1 if text is None else self.code(text) for text in texts], np.int64)[index]
 
     def codes_of_texts(self, texts: pl.Series) -> Ints:
         """A code per text; -1 for null."""
         distinct = texts.drop_nulls().unique(maintain_order=True)
         code = np.array([*(self.code(text) for text in distinct.to_list()), -1], np.int64)
-        place = texts.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64).fill_null(-1)
-        return code[np.asarray(place, np.int64)]
+        index = texts.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64).fill_null(-1)
+        return code[np.asarray(index, np.int64)]
 
     def set(self, column: str, codes: Ints | int) -> None:
         """Set one of EVENT_CODES."""
@@ -110,8 +110,8 @@ class Events:
         out.codes[:, :n] = [self._columns[name] for name in EVENT_CODES]
         start = self.batch["start"]
         has_both = (start != s.MISSING) & (self.end != s.MISSING)
-        lasting = np.clip(self.end, -_FAR_NS, _FAR_NS - 1) - np.clip(start, -_FAR_NS, _FAR_NS - 1)  # fits 64 bits
-        out.times[0, :n], out.times[1, :n] = start, np.where(has_both, lasting, s.MISSING)
+        dur = np.clip(self.end, -_FAR_NS, _FAR_NS - 1) - np.clip(start, -_FAR_NS, _FAR_NS - 1)  # fits 64 bits
+        out.times[0, :n], out.times[1, :n] = start, np.where(has_both, dur, s.MISSING)
         out.offsets[:n], out.lengths[:n] = self.batch.offset, 1
         for column, values in self._args.items():
             rows = np.flatnonzero(values != s.MISSING)
@@ -142,12 +142,12 @@ def process_of(thread: Ints) -> Ints:
     return np.where(thread == s.MISSING, s.MISSING, thread >> _PROCESS_BITS & _PROCESS)
 
 
-def unique_correlation(own: Ints, process: Ints, places: Mapping[int, int]) -> Ints:
+def unique_correlation(own: Ints, process: Ints, number_of: Mapping[int, int]) -> Ints:
     """A process' correlations, numbered apart from those of other processes."""
     distinct, at = np.unique(process, return_inverse=True)
-    place = np.array([places[value] for value in distinct.tolist()], np.int64)[at]
+    number = np.array([number_of[value] for value in distinct.tolist()], np.int64)[at]
     is_one = (own > 0) & (own < 1 << _CORRELATION_BITS)
-    return np.where(is_one, own | place << _CORRELATION_BITS, s.MISSING)
+    return np.where(is_one, own | number << _CORRELATION_BITS, s.MISSING)
 
 
 def of_pairs(first: Ints, second: Ints, number_of: Callable[[tuple[int, int]], int]) -> Ints:
@@ -206,14 +206,14 @@ def _kernel(events: Events) -> None:
     events.set("name", events.codes_of(name, events.session.name_of(np.unique(name)).get))
     for arg, axes in (("grid", ("gridX", "gridY", "gridZ")), ("block", ("blockX", "blockY", "blockZ"))):
         sizes = pl.DataFrame({axis: batch[axis] for axis in axes})
-        shown = pl.when(pl.min_horizontal(axes) >= 0).then(pl.format("[{}, {}, {}]", *axes))
-        codes = events.codes_of_texts(sizes.select(shown.alias("size")).to_series())
+        size = pl.when(pl.min_horizontal(axes) >= 0).then(pl.format("[{}, {}, {}]", *axes))
+        codes = events.codes_of_texts(sizes.select(size.alias("size")).to_series())
         events.set_arg_codes(arg, codes)
     registers, static, dynamic = (batch[n] for n in ("registersPerThread", "staticSharedMemory", "dynamicSharedMemory"))
     events.set_arg("registers_per_thread", registers)
     is_known = (static != s.MISSING) & (dynamic != s.MISSING)
-    shared = np.where(is_known, static, 0) + np.where(is_known, dynamic, 0)
-    events.set_arg("shared_memory_bytes", np.where(is_known, shared, s.MISSING))
+    shared_bytes = np.where(is_known, static, 0) + np.where(is_known, dynamic, 0)
+    events.set_arg("shared_memory_bytes", np.where(is_known, shared_bytes, s.MISSING))
 
 
 def _copy(events: Events) -> None:
@@ -274,17 +274,17 @@ def _wait(events: Events) -> None:
 def _range(events: Events) -> None:
     batch = events.batch
     kind = batch["eventType"]
-    functions, place = _functions(events)
+    functions, row = _functions(events)
     is_pushed, is_mark = np.isin(kind, schema.PUSHED_RANGES), kind == schema.MARK
-    is_operator = functions["is_operator"].to_numpy()[place] & is_pushed
+    is_operator = functions["is_operator"].to_numpy()[row] & is_pushed
     category = np.where(is_operator, events.code("cpu_op"), events.code("user_annotation"))
     events.set("category", np.where(is_pushed | is_mark, category, events.code("nvtx_range")))
     events.set("phase", np.where(is_mark, events.code("i"), events.code("X")))
-    events.set("name", events.codes_of_texts(functions["name"])[place])
+    events.set("name", events.codes_of_texts(functions["name"])[row])
     events.set_thread(batch["globalTid"])
-    sequence = functions["sequence"].fill_null(s.MISSING).to_numpy()[place]
+    sequence = functions["sequence"].fill_null(s.MISSING).to_numpy()[row]
     events.set_arg("sequence", np.where(is_operator, sequence, s.MISSING))
-    shapes = events.codes_of_texts(functions["shapes"])[place]
+    shapes = events.codes_of_texts(functions["shapes"])[row]
     events.set_arg_codes("input_shapes", np.where(is_operator, shapes, -1))
     is_open = (events.end == s.MISSING) & ~is_mark
     events.end = np.where(is_open, events.session.end_ns, events.end)
@@ -298,15 +298,15 @@ def _functions(events: Events) -> tuple[pl.DataFrame, Ints]:
     """
     number, own = events.batch["textId"], events.batch.texts["text"]
     names = events.session.name_of(np.unique(number))
-    listed = np.array(list(names), np.int64)  # in order
-    at = np.searchsorted(listed, number)
-    is_named = np.isin(number, listed)
+    numbers = np.array(list(names), np.int64)  # in order
+    at = np.searchsorted(numbers, number)
+    is_named = np.isin(number, numbers)
     texts = pl.concat(
         [pl.Series(list(names.values()), dtype=pl.String), own.drop_nulls(), pl.Series([None], dtype=pl.String)]
     )
     has_own = own.is_not_null().to_numpy()
-    place = np.where(has_own, listed.size + np.cumsum(has_own) - 1, np.where(is_named, at, len(texts) - 1))
-    return _recorded_functions(texts), place
+    row = np.where(has_own, numbers.size + np.cumsum(has_own) - 1, np.where(is_named, at, len(texts) - 1))
+    return _recorded_functions(texts), row
 
 
 def _recorded_functions(texts: pl.Series) -> pl.DataFrame:

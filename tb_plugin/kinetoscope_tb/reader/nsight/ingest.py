@@ -16,8 +16,8 @@ from ...trace.model import Diagnostic
 from ..frames.plausible_times import plausible_times, recorded_extent
 from ..scan import scanner as s
 from ..scan.counters import CounterLines
-from ..scan.ingest import Ingested
-from ..scan.rows import Noted, Part
+from ..scan.ingest import RawTrace
+from ..scan.rows import Occurrences, Part
 from ..scan.tokens import Texts
 from . import schema
 from .events import Ints, Session, part_of, process_of, unique_correlation
@@ -63,10 +63,10 @@ class _Export:
         """The values of a small table, None where a row has none; no rows if the table or a column is missing."""
         if not set(columns) <= self.columns(table):
             return []
-        places = [self.tables[table].columns.index(column) for column in columns]
+        indices = [self.tables[table].columns.index(column) for column in columns]
         rows = self.database.rows(self.tables[table], lambda problem: self.note_damage(table, problem, None))
         return [
-            tuple(values[place] if place < len(values) else None for place in places)
+            tuple(values[index] if index < len(values) else None for index in indices)
             for _, values in islice(rows, most)
         ]
 
@@ -80,12 +80,12 @@ class _Export:
 
     def batches(self, source: schema.Source) -> Iterator[Batch]:
         """The rows of a table of events that exists."""
-        place = schema.SOURCES.index(source) << schema.ROW_BITS
+        base = schema.SOURCES.index(source) << schema.ROW_BITS
         return batches(
             self.database,
             self.tables[source.table],
             source,
-            lambda problem, row: self.note_damage(source.table, problem, place + row),
+            lambda problem, row: self.note_damage(source.table, problem, base + row),
         )
 
     def name_of(self, numbers: Ints) -> Mapping[int, str]:
@@ -104,16 +104,16 @@ class _Export:
 
     def damage(self) -> list[Diagnostic]:
         """What is damaged, as one finding."""
-        listed = ", ".join(f"{table} ({problem})" for table, (problem, _) in self._damage.items())
+        tables = ", ".join(f"{table} ({problem})" for table, (problem, _) in self._damage.items())
         first = next((offset for _, offset in self._damage.values() if offset is not None), None)
         words = (
-            f"The database is damaged: some rows of {listed} are missing from all numbers. Export the report again "
+            f"The database is damaged: some rows of {tables} are missing from all numbers. Export the report again "
             "with `nsys export --type sqlite`."
         )
         return [Diagnostic("damaged_table", len(self._damage), words, first, "loss")] if self._damage else []
 
 
-def ingest_nsight(path: str, progress: Callable[[Ingested, float], None]) -> tuple[Ingested, list[Diagnostic]]:
+def ingest_nsight(path: str, progress: Callable[[RawTrace, float], None]) -> tuple[RawTrace, list[Diagnostic]]:
     """Read all tables: (the events, diagnostics about the file).
 
     Args:
@@ -126,25 +126,25 @@ def ingest_nsight(path: str, progress: Callable[[Ingested, float], None]) -> tup
     """
     with closing(Database(path)) as database:
         try:
-            found = database.schema()
+            database_schema = database.schema()
         except DamagedDatabase as error:
             raise NotATrace(
                 path, f"the schema of this SQLite database can't be read: {error}. Copy or export the file again."
             ) from error
-        _check(path, found)
-        return _ingest(_Export(database, found), path, progress)
+        _check(path, database_schema)
+        return _ingest(_Export(database, database_schema), path, progress)
 
 
-def _check(path: str, found: Schema) -> None:
-    unreadable = _unreadable(found)
+def _check(path: str, database_schema: Schema) -> None:
+    unreadable = _unreadable(database_schema)
     why = f" Tables of it can't be read: {unreadable}." if unreadable else ""
-    if schema.STRINGS not in found.tables:
+    if schema.STRINGS not in database_schema.tables:
         raise NotATrace(
             path,
             "this SQLite database isn't Nsight Systems' export: it has no table StringIds. Of SQLite files, only those "
             f"of `nsys export --type sqlite` are read.{why}",
         )
-    if not schema.is_export(frozenset(found.tables)):
+    if not schema.is_export(frozenset(database_schema.tables)):
         raise NotATrace(
             path,
             "this export of Nsight Systems has neither CUDA nor NVTX events. Record with `nsys profile "
@@ -152,20 +152,23 @@ def _check(path: str, found: Schema) -> None:
         )
 
 
-def _unreadable(found: Schema) -> str:
+def _unreadable(database_schema: Schema) -> str:
     """The tables that would be read if they were ordinary ones, and why each isn't."""
-    return "; ".join(f"{name}: {found.unreadable[name]}" for name in sorted(schema.READ & found.unreadable.keys()))
+    return "; ".join(
+        f"{name}: {database_schema.unreadable[name]}"
+        for name in sorted(schema.READ & database_schema.unreadable.keys())
+    )
 
 
 def _ingest(
-    export: _Export, path: str, progress: Callable[[Ingested, float], None]
-) -> tuple[Ingested, list[Diagnostic]]:
+    export: _Export, path: str, progress: Callable[[RawTrace, float], None]
+) -> tuple[RawTrace, list[Diagnostic]]:
     present = [source for source in schema.SOURCES if "start" in export.columns(source.table)]
     session = _session(export)
-    result = Ingested(head=_head(export, session), tail=b"]}")
+    result = RawTrace(head=_head(export, session), tail=b"]}")
     has_samples = schema.METRICS.table in export.tables
-    counted = [*present, schema.METRICS] if has_samples else present
-    rows, total = 0, max(1, sum(export.count(source.table) for source in counted))
+    sources = [*present, schema.METRICS] if has_samples else present
+    rows, total = 0, max(1, sum(export.count(source.table) for source in sources))
 
     def on_rows(count: int) -> None:
         nonlocal rows
@@ -174,9 +177,9 @@ def _ingest(
 
     for source in present:
         for batch in export.batches(source):
-            chosen = _shown(batch)
-            if len(chosen):
-                result.events.append(part_of(chosen, session))
+            events = _events_alone(batch)
+            if len(events):
+                result.events.append(part_of(events, session))
             on_rows(len(batch))
     if has_samples:
         _add_samples(export, session, result, on_rows)
@@ -186,7 +189,7 @@ def _ingest(
     return result, export.damage() + _notes(export, has_samples=result.samples is not None)
 
 
-def _add_samples(export: _Export, session: Session, result: Ingested, on_rows: Callable[[int], None]) -> None:
+def _add_samples(export: _Export, session: Session, result: RawTrace, on_rows: Callable[[int], None]) -> None:
     """Read the samples of GPU_METRICS, if they have names."""
     names = metric_names(export.rows(schema.METRIC_NAMES, "typeId", "metricId", "metricName"))
     if not names or not set(schema.METRICS.integers) <= export.columns(schema.METRICS.table):
@@ -219,8 +222,8 @@ class _Places(dict[int, int]):
     """Numbers processes in the order in which their rows come."""
 
     def __missing__(self, process: int) -> int:
-        self[process] = place = len(self)
-        return place
+        self[process] = index = len(self)
+        return index
 
 
 def _are_numbers(*values: object) -> bool:
@@ -235,7 +238,7 @@ def _records(export: _Export, processes: Mapping[int, int]) -> dict[tuple[int, i
     return dict(zip(zip(process.tolist(), numbers[1].tolist(), strict=True), call.tolist(), strict=True))
 
 
-def _shown(batch: Batch) -> Batch:
+def _events_alone(batch: Batch) -> Batch:
     """Without rows that are no events: NVTX_EVENTS names domains, categories and threads, too."""
     if batch.source.table != schema.RANGES:
         return batch
@@ -269,13 +272,13 @@ def _devices(export: _Export, session: Session) -> list[dict[str, Any]]:
     index_of = {}
     if not session.device_of:
         index_of = {gpu: own for own, gpu in export.rows("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId")}
-    known = {name: column for name, column in _PROPERTIES.items() if column in export.columns("TARGET_INFO_GPU")}
+    properties = {name: column for name, column in _PROPERTIES.items() if column in export.columns("TARGET_INFO_GPU")}
     warps = dict(export.rows("TARGET_INFO_GPU", "id", "maxWarpsPerSm"))
     devices = []
-    for number, *values in export.rows("TARGET_INFO_GPU", "id", *known.values()):
+    for number, *values in export.rows("TARGET_INFO_GPU", "id", *properties.values()):
         if index_of and number not in index_of:
             continue
-        facts = {name: value for name, value in zip(known, values, strict=True) if value is not None}
+        facts = {name: value for name, value in zip(properties, values, strict=True) if value is not None}
         if _are_numbers(warps.get(number), facts.get("warpSize")):
             facts["maxThreadsPerMultiprocessor"] = warps[number] * facts["warpSize"]
         devices.append({"id": index_of.get(number, number), **facts})
@@ -284,22 +287,22 @@ def _devices(export: _Export, session: Session) -> list[dict[str, Any]]:
 
 def _thread_names(export: _Export) -> Part:
     """The names of processes and threads as events of phase M."""
-    named: dict[tuple[int, int | None], str] = {}
+    names: dict[tuple[int, int | None], str] = {}
     for process, name in export.rows("PROCESSES", "globalPid", "name"):
         if isinstance(process, int) and isinstance(name, str):
-            named[_pid(process), None] = name
+            names[_pid(process), None] = name
     rows = [row for row in export.rows("ThreadNames", "priority", "globalTid", "nameId") if _are_numbers(*row)]
     texts = export.name_of(np.array([number for *_, number in rows], np.int64))
     for _, thread, number in sorted(rows):  # the name of the highest priority comes last
         if number in texts:
-            named[_pid(thread), thread & 0xFFFFFF] = texts[number]
+            names[_pid(thread), thread & 0xFFFFFF] = texts[number]
     tokens = [b'"process_name"', b'"thread_name"']
     codes = []
-    for (process, own), name in named.items():
+    for (process, own), name in names.items():
         codes.append((int(own is not None), *range(len(tokens), len(tokens) + 3)))
         tokens += [json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") for value in (process, own, name)]
     columns = dict(zip(("name", "pid", "tid", "label"), np.array(codes, np.int64).reshape(-1, 4).T, strict=True))
-    return Part(0, tokens, {"names": columns}, Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
+    return Part(0, tokens, {"names": columns}, Occurrences(), Occurrences(), CounterLines(np.empty(0, np.int64), b""))
 
 
 def _pid(thread: int) -> int:

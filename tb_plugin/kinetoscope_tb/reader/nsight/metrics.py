@@ -48,22 +48,22 @@ def read_metrics(
     frames = [pl.DataFrame(schema=schema_of_texts | _NUMBERS)]
     for batch in batches:
         time = batch["timestamp"]
-        chosen = batch.take(np.flatnonzero((time >= within[0]) & (time <= within[1])))
-        if metrics.height and len(chosen):
-            frames.append(_samples(chosen, metrics))
+        rows_within = batch.take(np.flatnonzero((time >= within[0]) & (time <= within[1])))
+        if metrics.height and len(rows_within):
+            frames.append(_samples(rows_within, metrics))
         on_rows(len(batch))
     return pl.concat(frames)
 
 
 def _metrics(names: Mapping[tuple[int, int], str], device_of: Callable[[int], int | None]) -> pl.DataFrame:
     """The texts of each metric of a known device, with categories in order, so that rows sort as their texts do."""
-    listed = [
+    rows = [
         (*key, *_name_and_unit(name), "", f"GPU {device} Counters")
         for key, name in names.items()
         if (device := device_of(key[0] & _GPU)) is not None
     ]
     columns = {"typeId": pl.Int64, "metricId": pl.Int64, "name": pl.String, "unit": pl.String}
-    metrics = pl.DataFrame(listed, columns | {"series": pl.String, "process": pl.String}, orient="row")
+    metrics = pl.DataFrame(rows, columns | {"series": pl.String, "process": pl.String}, orient="row")
     categories = {name: pl.Enum(metrics[name].unique().sort()) for name in _TEXTS}
     return metrics.cast(categories)  # type: ignore[arg-type]  # Enum is a type of Polars
 
@@ -73,9 +73,9 @@ def _samples(batch: Batch, metrics: pl.DataFrame) -> pl.DataFrame:
         {name: batch[name] for name in ("typeId", "metricId")}
         | {"time_ns": batch["timestamp"], "raw": batch["value"], "offset": batch.offset}
     )
-    named = rows.join(metrics, on=["typeId", "metricId"], maintain_order="left")
-    values = _values(named["raw"].to_numpy(), (named["unit"] == "MHz").to_numpy())
-    return named.select(*_TEXTS, "time_ns", pl.Series("value", values), "offset")
+    samples = rows.join(metrics, on=["typeId", "metricId"], maintain_order="left")
+    values = _values(samples["raw"].to_numpy(), (samples["unit"] == "MHz").to_numpy())
+    return samples.select(*_TEXTS, "time_ns", pl.Series("value", values), "offset")
 
 
 def _values(raw: NDArray[np.int64], is_clock: NDArray[np.bool_]) -> NDArray[np.float64]:

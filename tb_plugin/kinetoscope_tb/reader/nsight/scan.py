@@ -70,7 +70,7 @@ def batches(database: Database, table: Table, source: Source, on_damage: Callabl
         source: What is read of them.
         on_damage: Called with what is wrong and the row before it, if some rows can't be read.
     """
-    last, visited = -1, bytearray(database.pages + 1)
+    last, visits = -1, bytearray(database.pages + 1)
 
     def note(problem: str) -> None:
         on_damage(problem, max(last, 0))
@@ -79,7 +79,7 @@ def batches(database: Database, table: Table, source: Source, on_damage: Callabl
         cells = read_cells(database, table, (*source.integers, *source.texts), pages)
         if cells.damaged:
             note(f"page {cells.damaged[0]} can't be read")
-        batch = _batch(source, cells, visited, note)
+        batch = _batch(source, cells, visits, note)
         if len(batch) and (batch.row[0] <= last or (np.diff(batch.row) <= 0).any() or batch.row[-1] > _LAST_ROW):
             note("its rows aren't in order")
             return
@@ -144,43 +144,43 @@ class Cells:
     def texts(self, nth: int) -> list[str | None]:
         """A column's texts."""
         encoding, begin, end = self.database.encoding, self.values[nth], self.values[nth] + self.text_bytes(nth)
-        places = zip(self.is_text(nth).tolist(), begin.tolist(), end.tolist(), strict=True)
-        return [self.buffer[at:to].decode(encoding, "replace") if is_text else None for is_text, at, to in places]
+        bounds = zip(self.is_text(nth).tolist(), begin.tolist(), end.tolist(), strict=True)
+        return [self.buffer[at:to].decode(encoding, "replace") if is_text else None for is_text, at, to in bounds]
 
-    def file_offsets(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def file_offsets(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Places in the pages as offsets in the file."""
         first = (np.array([number for number, _ in self.pages], np.int64) - 1) * self.database.page_bytes
-        return first[places // self.database.page_bytes] + places % self.database.page_bytes
+        return first[positions // self.database.page_bytes] + positions % self.database.page_bytes
 
-    def whole_row(self, nth: int, visited: bytearray) -> dict[str, object]:
+    def whole_row(self, nth: int, visits: bytearray) -> dict[str, object]:
         """A spilled row, by its columns.
 
         Raises:
             DamagedDatabase: It can't be read.
         """
-        at, place = divmod(int(self.place[nth]), self.database.page_bytes)
-        values = self.database.row_at(self.table, self.pages[at][1], place, visited)
+        at, offset = divmod(int(self.place[nth]), self.database.page_bytes)
+        values = self.database.row_at(self.table, self.pages[at][1], offset, visits)
         return dict(zip(self.table.columns, values, strict=False))
 
 
 def read_cells(database: Database, table: Table, columns: tuple[str, ...], pages: list[tuple[int, bytes]]) -> Cells:
     """Read columns of the rows in some pages; those that the table lacks are empty."""
-    places = {name: at for at, name in enumerate(table.columns)}
-    slots = np.full(max((places[name] for name in columns if name in places), default=-1) + 1, -1, np.int64)
+    column_at = {name: at for at, name in enumerate(table.columns)}
+    slots = np.full(max((column_at[name] for name in columns if name in column_at), default=-1) + 1, -1, np.int64)
     for nth, name in enumerate(columns):
-        if name in places:
-            slots[places[name]] = nth
+        if name in column_at:
+            slots[column_at[name]] = nth
     room = sum(_cell_count(number, page) for number, page in pages)
-    row, place, is_spilled = np.empty(room, np.int64), np.empty(room, np.int64), np.zeros(room, np.uint8)
+    row, position, is_spilled = np.empty(room, np.int64), np.empty(room, np.int64), np.zeros(room, np.uint8)
     kinds, values = np.zeros((len(columns), room), np.int64), np.zeros((len(columns), room), np.int64)
     is_damaged = np.zeros(len(pages), np.uint8)
     heads = np.array([page_head(number) for number, _ in pages], np.int64)
     buffer = b"".join(page for _, page in pages)
     n = _read_rows(
         np.frombuffer(buffer, np.uint8), database.page_bytes, database.usable_bytes, heads, slots,
-        row, place, is_spilled, kinds, values, is_damaged,
+        row, position, is_spilled, kinds, values, is_damaged,
     )  # fmt: skip
-    damaged = [pages[at][0] for at in np.flatnonzero(is_damaged)]
+    damaged_pages = [pages[at][0] for at in np.flatnonzero(is_damaged)]
     return Cells(
         database,
         table,
@@ -188,11 +188,11 @@ def read_cells(database: Database, table: Table, columns: tuple[str, ...], pages
         pages,
         buffer,
         row[:n],
-        place[:n],
+        position[:n],
         is_spilled[:n] > 0,
         kinds[:, :n],
         values[:, :n],
-        damaged,
+        damaged_pages,
     )
 
 
@@ -216,13 +216,13 @@ def _cell_count(number: int, page: bytes) -> int:
     return int.from_bytes(page[page_head(number) + 3 : page_head(number) + 5], "big")
 
 
-def _batch(source: Source, cells: Cells, visited: bytearray, note: Callable[[str], None]) -> Batch:
+def _batch(source: Source, cells: Cells, visits: bytearray, note: Callable[[str], None]) -> Batch:
     integers = {name: cells.integers(nth).copy() for nth, name in enumerate(source.integers)}
     texts = {name: cells.texts(nth) for nth, name in enumerate(source.texts, len(source.integers))}
     is_read = np.ones(cells.row.size, np.bool_)
     for at in np.flatnonzero(cells.is_spilled).tolist():
         try:
-            row = cells.whole_row(at, visited)
+            row = cells.whole_row(at, visits)
         except DamagedDatabase as error:
             note(str(error))
             is_read[at] = False

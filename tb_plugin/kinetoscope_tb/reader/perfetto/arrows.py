@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, rows_by_id
 from ..scan.counters import CounterLines
 from ..scan.kinds import Kind
-from ..scan.rows import Noted, Part, Sorted
+from ..scan.rows import Occurrences, Part, SortedEvents
 
 _FIRST_EDGE = 2**40
 _TOKENS = [b'"ac2g"', b'"s"', b'"f"']
@@ -31,25 +31,27 @@ class Links:
     waits: list[NDArray[np.int64]] = field(default_factory=list)
     stages: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def add_to(self, events: Sorted) -> int:
+    def add_to(self, events: SortedEvents) -> int:
         """Add the arrows to the events; return how many links lead to work that isn't in the file."""
         launches, waits, stages = (_pairs(parts) for parts in (self.launches, self.waits, self.stages))
         self.launches, self.waits, self.stages = [], [], []
-        launched, waited = _work(stages, launches[1]), _work(stages, waits[1])
-        lost = int((launched < 0).sum() + (waited < 0).sum())
-        begins = np.concatenate([launches[0], waited])  # work that another waited for comes before it
-        ends = np.concatenate([launched, waits[0]])
-        is_edge = np.arange(begins.size) >= launched.size
+        launch_work, wait_work = _work(stages, launches[1]), _work(stages, waits[1])
+        lost_count = int((launch_work < 0).sum() + (wait_work < 0).sum())
+        begins = np.concatenate([launches[0], wait_work])  # work that another waited for comes before it
+        ends = np.concatenate([launch_work, waits[0]])
+        is_edge = np.arange(begins.size) >= launch_work.size
         begin, end = _columns_at(events, begins), _columns_at(events, ends)
-        chosen = np.flatnonzero(begin["found"] & end["found"])
-        if chosen.size:
+        rows_linked = np.flatnonzero(begin["found"] & end["found"])
+        if rows_linked.size:
             number = _FIRST_EDGE + np.cumsum(is_edge) - 1
             ids = np.where(is_edge, number, begin["correlation"])
             begin["ts"] = begin["ts"] + np.where(is_edge, begin["dur"].clip(0), 0)
-            is_first = np.ones(chosen.size, bool)  # one launch may begin much work: its arrows begin once
-            is_first[1:] = (begin["offset"][chosen][1:] != begin["offset"][chosen][:-1]) | is_edge[chosen][1:]
-            _append(events, ids, begin, end, chosen, chosen[is_first])
-        return lost
+            is_first = np.ones(rows_linked.size, bool)  # one launch may begin much work: its arrows begin once
+            is_first[1:] = (begin["offset"][rows_linked][1:] != begin["offset"][rows_linked][:-1]) | is_edge[
+                rows_linked
+            ][1:]
+            _append(events, ids, begin, end, rows_linked, rows_linked[is_first])
+        return lost_count
 
 
 def _pairs(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -62,7 +64,7 @@ def _work(stages: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64
     return offsets
 
 
-def _columns_at(events: Sorted, offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def _columns_at(events: SortedEvents, offsets: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """The place, time and correlation of the events at these offsets, and whether they are in a frame."""
     columns = {name: np.full(offsets.size, NONE, np.int64) for name in ("ts", "dur", "pid", "tid", "correlation")}
     columns |= {"offset": offsets, "found": np.zeros(offsets.size, bool)}
@@ -71,35 +73,35 @@ def _columns_at(events: Sorted, offsets: NDArray[np.int64]) -> dict[str, NDArray
         at = rows["offset"].astype(np.int64)
         if not at.size:
             continue
-        place = np.minimum(np.searchsorted(at, offsets), at.size - 1)
-        here = np.flatnonzero(at[place] == offsets)
+        index = np.minimum(np.searchsorted(at, offsets), at.size - 1)
+        here = np.flatnonzero(at[index] == offsets)
         columns["found"][here] = True
         for name in ("ts", "dur", "pid", "tid", "correlation"):
             if name in rows:
-                columns[name][here] = rows[name][place[here]]
+                columns[name][here] = rows[name][index[here]]
     return columns
 
 
 def _append(
-    events: Sorted,
+    events: SortedEvents,
     ids: NDArray[np.int64],
     begin: dict[str, NDArray[Any]],
     end: dict[str, NDArray[Any]],
-    chosen: NDArray[Any],
+    rows_linked: NDArray[Any],
     first: NDArray[Any],
 ) -> None:
-    known = {token: code for code, token in enumerate(events.tokens)}
+    code_of = {token: code for code, token in enumerate(events.tokens)}
     tokens = list(dict.fromkeys([*events.tokens, *_TOKENS]))
-    category, phase_s, phase_f = (known.get(token, tokens.index(token)) for token in _TOKENS)
-    size = first.size + chosen.size
+    category, phase_s, phase_f = (code_of.get(token, tokens.index(token)) for token in _TOKENS)
+    size = first.size + rows_linked.size
     columns: dict[str, NDArray[Any]] = {
-        name: np.concatenate([begin[name][first], end[name][chosen]]) for name in ("pid", "tid", "ts", "offset")
+        name: np.concatenate([begin[name][first], end[name][rows_linked]]) for name in ("pid", "tid", "ts", "offset")
     }
-    columns["id"] = np.concatenate([ids[first], ids[chosen]])
-    columns["phase"] = np.repeat([phase_s, phase_f], [first.size, chosen.size])
+    columns["id"] = np.concatenate([ids[first], ids[rows_linked]])
+    columns["phase"] = np.repeat([phase_s, phase_f], [first.size, rows_linked.size])
     columns["category"] = np.full(size, category)
     columns["dur"] = np.full(size, NONE)
     columns["length"] = np.zeros(size, np.int32)
     columns["kind"] = np.full(size, Kind.FLOW, np.int8)
-    nothing = (Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
-    events.append(Part(size, tokens, {"flows": columns}, *nothing))
+    empty_parts = (Occurrences(), Occurrences(), CounterLines(np.empty(0, np.int64), b""))
+    events.append(Part(size, tokens, {"flows": columns}, *empty_parts))

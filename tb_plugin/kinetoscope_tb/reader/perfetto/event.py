@@ -13,7 +13,7 @@ from typing import Any
 
 from . import wire as w
 from .ingest import Ingestion
-from .message import BrokenMessage, Value, data, double, fields, number, signed, values
+from .message import BrokenMessage, Value, as_signed, data, double, fields, number, values
 from .state import State
 
 _PHASES = {1: "B", 2: "E", 3: "i", 4: "C"}
@@ -62,10 +62,10 @@ def _event(state: State, raw: bytes) -> dict[str, Any]:
 def _slice(state: State, sequence: int, packet: dict[int, Value]) -> dict[str, Any]:
     body = data(packet, 11)
     event = values(body)
-    pid, tid = state.place(number(event, 11))
+    pid, tid = state.pid_and_tid(number(event, 11))
     arguments = [values(value) for kind, value in fields(body) if kind == 4 and isinstance(value, bytes)]
     raw_arguments = [value for kind, value in fields(body) if kind == 4 and isinstance(value, bytes)]
-    shown: dict[str, Any] = {
+    result: dict[str, Any] = {
         "ph": _PHASES.get(number(event, 9), "?"),
         "cat": _text(state, sequence, w.CATEGORIES, event, 3, 22),
         "name": _text(state, sequence, w.NAMES, event, 10, 23),
@@ -73,13 +73,13 @@ def _slice(state: State, sequence: int, packet: dict[int, Value]) -> dict[str, A
         "tid": json.loads(tid),
         "timestamp": number(packet, 8),
         "args": {
-            _name(state, sequence, one): _value(state, sequence, raw, 0)
-            for one, raw in zip(arguments, raw_arguments, strict=True)
+            _name(state, sequence, argument): _value(state, sequence, raw, 0)
+            for argument, raw in zip(arguments, raw_arguments, strict=True)
         },
     }
     if 30 in event or 44 in event:
-        shown["args"][""] = _number(event, 30, 44)
-    return {key: value for key, value in shown.items() if value is not None}
+        result["args"][""] = _number(event, 30, 44)
+    return {key: value for key, value in result.items() if value is not None}
 
 
 def _work(state: State, sequence: int, packet: dict[int, Value]) -> dict[str, Any]:
@@ -87,17 +87,17 @@ def _work(state: State, sequence: int, packet: dict[int, Value]) -> dict[str, An
     event = values(body)
     extra = [values(value) for kind, value in fields(body) if kind == 6 and isinstance(value, bytes)]
     launch = values(data(event, 21))
-    args: dict[str, Any] = {_decoded(data(one, 1)): _decoded(data(one, 2)) for one in extra}
+    args: dict[str, Any] = {_decode(data(entry, 1)): _decode(data(entry, 2)) for entry in extra}
     for name, field in (("grid", 1), ("block", 2)):
         if field in launch:
             sizes = values(data(launch, field))
             args[name] = [number(sizes, axis) for axis in (1, 2, 3)]
     for kind, value in fields(data(event, 21)):
         if kind == 3 and isinstance(value, bytes):
-            one = values(value)
-            token = state.token(sequence, w.KERNEL_ARGUMENTS, number(one, 1))
-            args[json.loads(token) if token else str(number(one, 1))] = number(one, 4)
-    shown = {
+            entry = values(value)
+            token = state.token(sequence, w.KERNEL_ARGUMENTS, number(entry, 1))
+            args[json.loads(token) if token else str(number(entry, 1))] = number(entry, 4)
+    result = {
         "ph": "X",
         "stage": _text(state, sequence, w.GPU_SPECIFICATIONS, event, 14),
         "name": _text(state, sequence, w.NAMES, event, 20),
@@ -108,15 +108,15 @@ def _work(state: State, sequence: int, packet: dict[int, Value]) -> dict[str, An
         "event_id": number(event, 1),
         "args": args,
     }
-    return {key: value for key, value in shown.items() if value is not None}
+    return {key: value for key, value in result.items() if value is not None}
 
 
 def _text(state: State, sequence: int, kind: int, message: dict[int, Value], iid: int, inline: int = 0) -> str | None:
     """A text of a message, interned or not; None if it has none."""
     if inline and inline in message:
-        return _decoded(data(message, inline))
-    packed = message.get(iid)
-    reference = next(iter(packed), 0) if isinstance(packed, bytes) else number(message, iid)
+        return _decode(data(message, inline))
+    blob = message.get(iid)
+    reference = next(iter(blob), 0) if isinstance(blob, bytes) else number(message, iid)
     token = state.token(sequence, kind, reference) if reference else None
     return None if token is None else json.loads(token.decode("utf-8", "replace"), strict=False)
 
@@ -129,31 +129,31 @@ def _value(state: State, sequence: int, raw: bytes, depth: int) -> Any:
     """The value of an annotation; null where it is nested too deeply, as for the scanner."""
     if depth == _DEEPEST:
         return None
-    listed: list[Any] = []
-    named: dict[str, Any] = {}
+    items: list[Any] = []
+    members: dict[str, Any] = {}
     value: Any = None
-    for kind, one in fields(raw):
-        if kind == 12 and isinstance(one, bytes):
-            listed.append(_value(state, sequence, one, depth + 1) if one else [])
-        elif kind == 11 and isinstance(one, bytes):
-            named[_name(state, sequence, values(one))] = _value(state, sequence, one, depth + 1)
+    for kind, item in fields(raw):
+        if kind == 12 and isinstance(item, bytes):
+            items.append(_value(state, sequence, item, depth + 1) if item else [])
+        elif kind == 11 and isinstance(item, bytes):
+            members[_name(state, sequence, values(item))] = _value(state, sequence, item, depth + 1)
         elif kind in _SCALARS:
-            value = _SCALARS[kind](one)
-    return listed or named or value
+            value = _SCALARS[kind](item)
+    return items or members or value
 
 
 _SCALARS: Mapping[int, Any] = {
     2: bool,
     3: lambda value: value,
-    4: lambda value: signed(value) if isinstance(value, int) else None,
+    4: lambda value: as_signed(value) if isinstance(value, int) else None,
     5: double,
-    6: lambda value: _decoded(value) if isinstance(value, bytes) else None,
+    6: lambda value: _decode(value) if isinstance(value, bytes) else None,
 }
 
 
-def _number(message: dict[int, Value], integer: int, floating: int) -> int | float:
-    return double(message[floating]) if floating in message else signed(number(message, integer))
+def _number(message: dict[int, Value], integer: int, double_field: int) -> int | float:
+    return double(message[double_field]) if double_field in message else as_signed(number(message, integer))
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")

@@ -23,8 +23,8 @@ from ..scan.chunk import new_out, tokens_of
 from ..scan.columns import ARG_AT, key_table
 from ..scan.counters import CounterLines
 from ..scan.damage import CUT_OFF, LOST
-from ..scan.ingest import Ingested
-from ..scan.rows import Noted, Part, Sorted, sorted_out
+from ..scan.ingest import RawTrace
+from ..scan.rows import Occurrences, Part, SortedEvents, sorted_out
 from ..scan.tokens import Texts
 from . import wire as w
 from .arrows import Links
@@ -71,7 +71,7 @@ class Ingestion:
     """One file being read."""
 
     def __init__(self) -> None:
-        self.result = Ingested()
+        self.result = RawTrace()
         self.state = State()
         self._slices, self._links = Slices(), Links()
         self._out, self._idle = new_out(), deque([new_out() for _ in range(_AHEAD)])
@@ -80,7 +80,7 @@ class Ingestion:
         self._counts = np.zeros(w.N_STATE, np.int64)
         self._text = np.empty(_TEXT_BYTES, np.uint8)
         self._places: list[NDArray[np.int64]] = []
-        self._noted = {name: Noted() for name in _NOTED}
+        self._noted = {name: Occurrences() for name in _NOTED}
         self._inserted = 0  # bytes of decompressed packets beyond those of the packets that held them
         self._parts: deque[tuple[s.Out, Future[Part]]] = deque()
         self._begin()
@@ -123,14 +123,16 @@ class Ingestion:
             self._append()
         events, flags = self.result.events, self.state.sequence_rows()[w.SEQ_FLAGS]
         in_order = w.BEGIN_FLAGGED | w.END_BARE
-        grouped = np.flatnonzero((flags & (in_order | w.END_FLAGGED)) == in_order)
-        places = np.concatenate([np.empty(0, np.int64), *self._places])
-        diagnostics = self._slices.close(events, grouped, places)
-        lost = self._links.add_to(events)
-        if lost:
-            diagnostics.append(Diagnostic("lost_links", lost, "Links lead to device work that isn't in the file."))
+        sequences = np.flatnonzero((flags & (in_order | w.END_FLAGGED)) == in_order)
+        damage = np.concatenate([np.empty(0, np.int64), *self._places])
+        diagnostics = self._slices.close(events, sequences, damage)
+        lost_links = self._links.add_to(events)
+        if lost_links:
+            diagnostics.append(
+                Diagnostic("lost_links", lost_links, "Links lead to device work that isn't in the file.")
+            )
         events.append(_names(self.state, events))
-        if grouped.size:
+        if sequences.size:
             diagnostics.append(Diagnostic("perfetto_lacks", 1, _LACKS, level="note"))
         return diagnostics + self._diagnostics()
 
@@ -146,13 +148,13 @@ class Ingestion:
         packet = text[start:end]
         try:
             self.state.read(packet, int(self._counts[w.SEQUENCE]))
-            compressed = data(values(packet), 50)
+            stream = data(values(packet), 50)
         except BrokenMessage:
             self._noted["damaged_state"].add(1, base + at)
-            compressed = b""
-        if not compressed:
+            stream = b""
+        if not stream:
             return at, True
-        inner = b"" if is_inner else _inflated(compressed)
+        inner = b"" if is_inner else _inflate(stream)
         if not inner:
             self._noted["compressed_packets"].add(1, base + at)
             return end, False
@@ -171,10 +173,10 @@ class Ingestion:
 
     def _grow(self, array: NDArray[np.uint8], at: int) -> bool:
         """Make room for a packet that needs more of it; return whether that may help."""
-        needed = min(_TEXT_PER_BYTE * (w.field(array, at, array.size)[2] - at) + _TEXT_BYTES, _MOST_TEXT_BYTES)
-        if self._text.size >= needed:
+        size = min(_TEXT_PER_BYTE * (w.field(array, at, array.size)[2] - at) + _TEXT_BYTES, _MOST_TEXT_BYTES)
+        if self._text.size >= size:
             return False
-        self._text = np.empty(needed, np.uint8)
+        self._text = np.empty(size, np.uint8)
         return True
 
     def _skip(self, array: NDArray[np.uint8], at: int, base: int) -> int:
@@ -205,7 +207,7 @@ class Ingestion:
             tokens = tokens_of(out, self._text.data)
             samples = records.counters[:, : counts[w.COUNTERS]]
             lines = CounterLines(out.offsets[samples[0]], _counter_text(samples))
-            self._parts.append((out, pool.submit(_sorted, out, tokens, lines, origin)))
+            self._parts.append((out, pool.submit(_sort, out, tokens, lines, origin)))
             if not self._idle:
                 self._append()
             self._out = self._idle.popleft()
@@ -227,15 +229,15 @@ class Ingestion:
             if counts[count]:
                 self._noted[name].add(int(counts[count]), int(counts[first]))
         return [
-            Diagnostic(name, noted.count, _NOTED[name][1], noted.first, _NOTED[name][0])
-            for name, noted in self._noted.items()
-            if noted.count
+            Diagnostic(name, occurrences.count, _NOTED[name][1], occurrences.first, _NOTED[name][0])
+            for name, occurrences in self._noted.items()
+            if occurrences.count
         ]
 
 
 def ingest_perfetto(
-    blocks: Iterable[bytes], path: str, progress: Callable[[Ingested], None]
-) -> tuple[Ingested, list[Diagnostic]]:
+    blocks: Iterable[bytes], path: str, progress: Callable[[RawTrace], None]
+) -> tuple[RawTrace, list[Diagnostic]]:
     """Read all packets: (the events, diagnostics about the file).
 
     Args:
@@ -248,34 +250,34 @@ def ingest_perfetto(
     """
     ingestion = Ingestion()
     result = ingestion.result
-    rest, base, needed = b"", 0, 0
-    scanning: Future[int] | None = None
+    rest, base, least_bytes = b"", 0, 0
+    scan: Future[int] | None = None
     with ThreadPoolExecutor(2, "kinetoscope-perfetto") as pool:  # one scans, one sorts; this one reads ahead
         for block in blocks:
-            if scanning:
-                read = scanning.result()
+            if scan:
+                read = scan.result()
                 base, rest = base + read, rest[read:]
-                needed = 2 * len(rest)  # so that the cost of a long packet is proportional to its length
+                least_bytes = 2 * len(rest)  # so that the cost of a long packet is proportional to its length
                 result.head, result.end = _head(ingestion.state), base + len(rest)
                 progress(result)
             rest = rest + block if rest else block
-            is_enough = len(rest) >= needed
-            scanning = pool.submit(ingestion.scan, pool, rest, base, is_last=False) if is_enough else None
-        if scanning:
-            read = scanning.result()
+            is_enough = len(rest) >= least_bytes
+            scan = pool.submit(ingestion.scan, pool, rest, base, is_last=False) if is_enough else None
+        if scan:
+            read = scan.result()
             base, rest = base + read, rest[read:]
         result.end = base + len(rest)
         read = ingestion.scan(pool, rest, base, is_last=True)
         diagnostics = ingestion.finish(pool)
-    lost = len(rest) - read
+    cut = len(rest) - read
     result.head, result.tail = _head(ingestion.state), b"]}"
-    if lost:
+    if cut:
         words = (
-            f"The file ends inside a packet: its last {lost} bytes are left out, and later events are missing; how "
+            f"The file ends inside a packet: its last {cut} bytes are left out, and later events are missing; how "
             "many is unknown. Let the job finish writing, and check the disk's free space."
         )
         diagnostics.append(Diagnostic("truncated", 1, words, base + read, level="loss", fault=CUT_OFF))
-    if not result.events.events and (lost or result.tally):
+    if not result.events.events and (cut or result.tally):
         raise NotATrace(
             path,
             "it begins like a Perfetto trace, but none of its events can be read. Copy the file, or record, again.",
@@ -297,7 +299,7 @@ def _with_times_from(rows: NDArray[np.int64], origin: int) -> NDArray[np.int64]:
     return rows
 
 
-def _sorted(out: s.Out, tokens: list[bytes], lines: CounterLines, origin: int) -> Part:
+def _sort(out: s.Out, tokens: list[bytes], lines: CounterLines, origin: int) -> Part:
     """The events of a scan, sorted into frames, with times since the origin."""
     ts = out.times[0, : int(out.state[s.EVENTS])]
     is_timed = np.abs(ts) < _LATEST
@@ -315,12 +317,12 @@ def _counter_text(samples: NDArray[np.int64]) -> bytes:
     return str(pl.select(line.str.join("")).item()).encode()
 
 
-def _names(state: State, events: Sorted) -> Part:
+def _names(state: State, events: SortedEvents) -> Part:
     """The names of processes, threads and streams as events of phase M."""
     texts = Texts(events.tokens)
     for frame in ("device_events", "others", "flows"):
-        placed = events.frames[frame]
-        for pid, tid in pl.DataFrame({"pid": placed["pid"], "tid": placed["tid"]}).unique().rows():
+        frame_rows = events.frames[frame]
+        for pid, tid in pl.DataFrame({"pid": frame_rows["pid"], "tid": frame_rows["tid"]}).unique().rows():
             name = state.lanes.get(texts[tid] or "")
             if name:
                 state.names.setdefault((texts[pid] or "", texts[tid] or ""), name)
@@ -332,19 +334,19 @@ def _names(state: State, events: Sorted) -> Part:
         tokens += of_row
     codes = np.array(rows, np.int64).reshape(-1, 4).T
     columns = dict(zip(("name", "pid", "tid", "label"), codes, strict=True))
-    nothing = (Noted(), Noted(), CounterLines(np.empty(0, np.int64), b""))
-    return Part(0, tokens, {"names": columns}, *nothing)
+    empty_parts = (Occurrences(), Occurrences(), CounterLines(np.empty(0, np.int64), b""))
+    return Part(0, tokens, {"names": columns}, *empty_parts)
 
 
 def _token(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _inflated(compressed: bytes) -> bytes:
+def _inflate(stream: bytes) -> bytes:
     """Packets that Perfetto compressed with zlib; none if they can't be decompressed, or are unreasonably many."""
     try:
         inflater = zlib.decompressobj()
-        inner = inflater.decompress(compressed, _MOST_INFLATED)
+        inner = inflater.decompress(stream, _MOST_INFLATED)
     except zlib.error:
         return b""
     return b"" if inflater.unconsumed_tail else inner

@@ -63,7 +63,7 @@ def data(message: dict[int, Value], field: int) -> bytes:
     return value if isinstance(value, bytes) else b""
 
 
-def signed(value: int, bits: int = 64) -> int:
+def as_signed(value: int, bits: int = 64) -> int:
     """The varint as a signed number."""
     value &= 2**bits - 1
     return value - (1 << bits) if value >> (bits - 1) else value

@@ -17,8 +17,8 @@ from ...arrays.gather import NONE
 from ...trace.model import Diagnostic
 from ..frames.begin_end import close_by_time, note_unpaired
 from ..frames.plausible_times import plausible_times
-from ..scan.columns import narrowed
-from ..scan.rows import ENDLESS, LAYOUTS, LONGEST_NS, OPEN, Sorted
+from ..scan.columns import narrow
+from ..scan.rows import ENDLESS, LAYOUTS, LONGEST_NS, OPEN, SortedEvents
 from ..scan.tokens import Texts
 
 OFFSET, SEQUENCE, GROUP, TRACK, TIME = range(5)
@@ -31,19 +31,19 @@ class Slices:
     begins: list[NDArray[np.int64]] = field(default_factory=list)
     ends: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def close(self, events: Sorted, grouped: NDArray[np.int64], damage: NDArray[np.int64]) -> list[Diagnostic]:
+    def close(self, events: SortedEvents, sequences: NDArray[np.int64], damage: NDArray[np.int64]) -> list[Diagnostic]:
         """Set the duration of each begin event.
 
         Args:
             events: Where they are.
-            grouped: The sequences whose ends are in the order of their begins.
+            sequences: The sequences whose ends are in the order of their begins.
             damage: Offsets of damaged places, ascending.
         """
-        begins, ends = _joined(self.begins), _joined(self.ends)
+        begins, ends = _concatenate(self.begins), _concatenate(self.ends)
         self.begins, self.ends = [], []
         dur = np.full(begins.shape[1], NONE, np.int64)
         is_used = np.zeros(ends.shape[1], bool)
-        _close_in_order(begins, ends, grouped, damage, dur, is_used)
+        _close_in_order(begins, ends, sequences, damage, dur, is_used)
         _close_by_time(begins, ends, dur, is_used)
         plausible = plausible_times(events, Texts(events.tokens), ends[TIME])
         both, dur = np.concatenate([begins, ends], axis=1), np.append(dur, np.where(is_used, 0, NONE))
@@ -55,24 +55,24 @@ class Slices:
         return diagnostics
 
 
-def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _concatenate(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate(parts, axis=1) if parts else np.empty((5, 0), np.int64)
 
 
 def _close_in_order(
     begins: NDArray[np.int64],
     ends: NDArray[np.int64],
-    grouped: NDArray[np.int64],
+    sequences: NDArray[np.int64],
     damage: NDArray[np.int64],
     dur: NDArray[np.int64],
     is_used: NDArray[np.bool_],
 ) -> None:
     """Close the i-th begin of a track in a group with its i-th end, if there are as many of both and none is early."""
-    ours, theirs = (np.flatnonzero(np.isin(rows[SEQUENCE], grouped)) for rows in (begins, ends))
+    ours, theirs = (np.flatnonzero(np.isin(rows[SEQUENCE], sequences)) for rows in (begins, ends))
     if not damage.size and _same_order(begins, ours, ends, theirs):
-        lasting = ends[TIME, theirs] - begins[TIME, ours]
-        if (lasting >= 0).all():
-            dur[ours], is_used[theirs] = lasting, True
+        durations = ends[TIME, theirs] - begins[TIME, ours]
+        if (durations >= 0).all():
+            dur[ours], is_used[theirs] = durations, True
             return
     ours, theirs = _by_track(begins, ours), _by_track(ends, theirs)
     if not ours.size or not theirs.size:
@@ -83,17 +83,17 @@ def _close_in_order(
     last = _first_of_track(ends, theirs)
     end_sizes = np.diff(np.append(last, theirs.size))
     end_keys = ends[SEQUENCE : TRACK + 1, theirs[last]]
-    places = zip(end_keys.T.tolist(), last.tolist(), end_sizes.tolist(), strict=True)
-    place = {tuple(key): (at, size) for key, at, size in places}
+    tracks = zip(end_keys.T.tolist(), last.tolist(), end_sizes.tolist(), strict=True)
+    ends_of_track = {tuple(key): (at, size) for key, at, size in tracks}
     for key, at, size in zip(keys.T.tolist(), first.tolist(), sizes.tolist(), strict=True):
-        start, count = place.get(tuple(key), (0, 0))
+        start, count = ends_of_track.get(tuple(key), (0, 0))
         if count != size:
             continue
         b, e = ours[at : at + size], theirs[start : start + size]
-        lasting = ends[TIME, e] - begins[TIME, b]
+        durations = ends[TIME, e] - begins[TIME, b]
         is_whole = np.ptp(np.searchsorted(damage, [begins[OFFSET, b[0]], ends[OFFSET, e[-1]]])) == 0
-        if (lasting >= 0).all() and is_whole:
-            dur[b], is_used[e] = lasting, True
+        if (durations >= 0).all() and is_whole:
+            dur[b], is_used[e] = durations, True
 
 
 def _same_order(
@@ -105,10 +105,10 @@ def _same_order(
     return all(np.array_equal(begins[column, ours], ends[column, theirs]) for column in (SEQUENCE, GROUP, TRACK))
 
 
-def _by_track(rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+def _by_track(rows: NDArray[np.int64], selection: NDArray[np.int64]) -> NDArray[np.int64]:
     """The chosen rows by sequence, group and track, then in the order of the file."""
-    order = np.lexsort([rows[column, chosen] for column in (OFFSET, TRACK, GROUP, SEQUENCE)])
-    sorted_rows: NDArray[np.int64] = chosen[order]
+    order = np.lexsort([rows[column, selection] for column in (OFFSET, TRACK, GROUP, SEQUENCE)])
+    sorted_rows: NDArray[np.int64] = selection[order]
     return sorted_rows
 
 
@@ -126,11 +126,11 @@ def _close_by_time(
         return
     both = np.concatenate([begins[:, b], ends[:, e]], axis=1)
     is_end = np.arange(both.shape[1]) >= b.size
-    lasting = close_by_time(both[TRACK], both[TIME], both[OFFSET], is_end)
-    dur[b], is_used[e] = lasting[: b.size], lasting[b.size :] != NONE
+    durations = close_by_time(both[TRACK], both[TIME], both[OFFSET], is_end)
+    dur[b], is_used[e] = durations[: b.size], durations[b.size :] != NONE
 
 
-def _set_durations(events: Sorted, offsets: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
+def _set_durations(events: SortedEvents, offsets: NDArray[np.int64], dur: NDArray[np.int64]) -> None:
     if not offsets.size:
         return
     for name, layout in LAYOUTS.items():
@@ -138,6 +138,6 @@ def _set_durations(events: Sorted, offsets: NDArray[np.int64], dur: NDArray[np.i
         if not layout.is_timed or not rows["offset"].size:
             continue
         at = rows["offset"].astype(np.int64)
-        place = np.minimum(np.searchsorted(offsets, at), offsets.size - 1)
-        ours = np.flatnonzero((offsets[place] == at) & (rows["dur"] == NONE))
-        rows.put("dur", ours, narrowed(dur[place[ours]]).astype(np.int64))
+        index = np.minimum(np.searchsorted(offsets, at), offsets.size - 1)
+        ours = np.flatnonzero((offsets[index] == at) & (rows["dur"] == NONE))
+        rows.put("dur", ours, narrow(dur[index[ours]]).astype(np.int64))

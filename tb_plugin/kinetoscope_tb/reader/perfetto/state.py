@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...names.regex import regex
 from ..scan.tokens import text_of
 from . import wire as w
-from .message import BrokenMessage, data, fields, number, signed, values
+from .message import BrokenMessage, as_signed, data, fields, number, values
 
 _FIRST_SIZE = 1 << 10
 _MOST_ESCAPED = 18  # bytes of JSON per byte of a packet: a text may be written thrice, each byte as six
@@ -43,10 +43,10 @@ class _Table:
         place: Its place there.
     """
 
-    def __init__(self, rows: int, counts: NDArray[np.int64], place: int) -> None:
+    def __init__(self, rows: int, counts: NDArray[np.int64], counter: int) -> None:
         self.array: NDArray[np.int64] = np.zeros((rows, _FIRST_SIZE), np.int64)
         self.slots = np.full(4 * _FIRST_SIZE, -1, np.int32)
-        self._counts, self._place = counts, place
+        self._counts, self._place = counts, counter
 
     @property
     def count(self) -> int:
@@ -59,7 +59,7 @@ class _Table:
         grows = before == self.array.shape[1]
         if grows:
             self.grow()
-        self.array[:, before] = [signed(value) for value in row]
+        self.array[:, before] = [as_signed(value) for value in row]
         self._counts[self._place] = before + 1
         return 0 if grows else before
 
@@ -123,19 +123,19 @@ class State:
     def token(self, sequence: int, kind: int, iid: int) -> bytes | None:
         """The JSON token of a text that a packet of this sequence refers to; a slow search."""
         table, rows = self._interned, self._sequences.array
-        sequences = np.flatnonzero(rows[w.SEQ_ID, : self._sequences.count] == signed(sequence))
+        sequences = np.flatnonzero(rows[w.SEQ_ID, : self._sequences.count] == as_signed(sequence))
         scope = rows[w.SEQ_SCOPE, sequences[0]] if sequences.size else -1
-        key = np.array([[scope], [kind], [signed(iid)]])
-        places = np.flatnonzero((table.array[:3, : table.count] == key).all(axis=0))
-        return self._token_at(int(table.array[w.TEXT_ENTRY, places[-1]])) if places.size else None
+        key = np.array([[scope], [kind], [as_signed(iid)]])
+        hits = np.flatnonzero((table.array[:3, : table.count] == key).all(axis=0))
+        return self._token_at(int(table.array[w.TEXT_ENTRY, hits[-1]])) if hits.size else None
 
-    def place(self, uuid: int) -> tuple[bytes, bytes]:
+    def pid_and_tid(self, uuid: int) -> tuple[bytes, bytes]:
         """The tokens of a track's pid and tid."""
         table = self._tracks
-        places = np.flatnonzero(table.array[w.TRACK_UUID, : table.count] == signed(uuid))
-        if not places.size:
+        hits = np.flatnonzero(table.array[w.TRACK_UUID, : table.count] == as_signed(uuid))
+        if not hits.size:
             return b'""', b'""'
-        pid, tid = (int(table.array[row, places[-1]]) for row in (w.TRACK_PID, w.TRACK_TID))
+        pid, tid = (int(table.array[row, hits[-1]]) for row in (w.TRACK_PID, w.TRACK_TID))
         return self._token_at(pid), self._token_at(tid)
 
     def _token_at(self, entry: int) -> bytes:
@@ -148,9 +148,9 @@ class State:
 
     def entry(self, token: bytes) -> int:
         """The entry of a JSON token."""
-        known = self._entry_of.get(token)
-        if known is None:
-            known = self._entry_of[token] = self._entries.count
+        index = self._entry_of.get(token)
+        if index is None:
+            index = self._entry_of[token] = self._entries.count
             start = int(self._counts[w.N_BYTES])
             end = start + len(token)
             self._entries.add((start, len(token), -1))
@@ -158,14 +158,14 @@ class State:
                 self._strings = np.concatenate([self._strings, np.zeros(end, np.uint8)])
             self._strings[start:end] = np.frombuffer(token, np.uint8)
             self._counts[w.N_BYTES] = end
-        return known
+        return index
 
     def text(self, raw: bytes | str) -> int:
         """The entry of a text; bytes that aren't UTF-8 stay as they are, for the reader of texts to judge."""
         if isinstance(raw, str):
             return self.entry(json.dumps(raw, ensure_ascii=False).encode("utf-8", "replace"))
-        escaped = json.dumps(raw.decode("latin-1"), ensure_ascii=False).encode("latin-1")
-        return self.entry(escaped)
+        token = json.dumps(raw.decode("latin-1"), ensure_ascii=False).encode("latin-1")
+        return self.entry(token)
 
     def make_room(self, packet_bytes: int) -> None:
         """Make room for what the scanner enters of a packet."""
@@ -175,9 +175,9 @@ class State:
         w.place_interned(self._interned.slots, self._interned.array, 0, self._interned.count)
         for table in (self._tracks, self._sequences):
             w.place_ids(table.slots, table.array[0], 0, table.count)
-        needed = int(self._counts[w.N_BYTES]) + _MOST_ESCAPED * packet_bytes + _FIRST_SIZE
-        if needed > self._strings.size:
-            self._strings = np.concatenate([self._strings, np.zeros(needed, np.uint8)])
+        least_size = int(self._counts[w.N_BYTES]) + _MOST_ESCAPED * packet_bytes + _FIRST_SIZE
+        if least_size > self._strings.size:
+            self._strings = np.concatenate([self._strings, np.zeros(least_size, np.uint8)])
 
     def read(self, packet: bytes, sequence: int) -> None:
         """Read the stages and the counters that a packet names; the scanner reads everything else.
@@ -196,42 +196,50 @@ class State:
         for is_thread, pid, tid, entry in labels.T.tolist():
             self.names[str(pid), str(tid) if is_thread else ""] = text_of(self._token_at(entry))
 
-    def _read_texts(self, interned: bytes, scope: int) -> None:
-        for kind, value in fields(interned):
+    def _read_texts(self, block: bytes, scope: int) -> None:
+        for kind, value in fields(block):
             if not isinstance(value, bytes):
                 continue
             try:
-                one = values(value)
+                message = values(value)
             except BrokenMessage:
                 continue
-            iid = number(one, 1)
+            iid = number(message, 1)
             if kind == w.GPU_SPECIFICATIONS:
-                self._intern_stage(scope, iid, data(one, 2).decode("utf-8", "replace"))
+                self._intern_stage(scope, iid, data(message, 2).decode("utf-8", "replace"))
             elif kind == w.GPU_COUNTERS:
-                self._intern_counters(scope, iid, one)
+                self._intern_counters(scope, iid, message)
 
     def _intern(
-        self, scope: int, kind: int, iid: int, entry: int, what: int = 0, name: int = -1, place: int = -1
+        self, scope: int, kind: int, iid: int, entry: int, what: int = 0, name: int = -1, position: int = -1
     ) -> None:
         table = self._interned
-        first = table.add((scope, kind, iid, entry, what, name, place))
+        first = table.add((scope, kind, iid, entry, what, name, position))
         w.place_interned(table.slots, table.array, first, table.count)
 
     def _intern_stage(self, scope: int, iid: int, name: str) -> None:
         """A stage or a queue: which one it is, only its use shows."""
-        category, fixed = _STAGES.get(name, ("", name))
+        category, fixed_name = _STAGES.get(name, ("", name))
         lane = _LANE.match(name)
         kind = self.text(category) if category else w.RENDER_STAGE
-        place = self.entry(b"%d" % int(lane[1])) if lane else self.text(name)
+        position = self.entry(b"%d" % int(lane[1])) if lane else self.text(name)
         if lane:
             self.lanes[str(int(lane[1]))] = name[lane.end() :]
-        self._intern(scope, w.GPU_SPECIFICATIONS, iid, self.text(name), kind, self.text(fixed) if fixed else -1, place)
+        self._intern(
+            scope,
+            w.GPU_SPECIFICATIONS,
+            iid,
+            self.text(name),
+            kind,
+            self.text(fixed_name) if fixed_name else -1,
+            position,
+        )
 
-    def _intern_counters(self, scope: int, iid: int, one: dict[int, Any]) -> None:
-        device = self.text(f"GPU {number(one, 3)} Counters")
-        self._intern(scope, w.GPU_COUNTERS, iid, device, place=device)
-        for kind, value in fields(data(one, 2)):
+    def _intern_counters(self, scope: int, iid: int, message: dict[int, Any]) -> None:
+        device = self.text(f"GPU {number(message, 3)} Counters")
+        self._intern(scope, w.GPU_COUNTERS, iid, device, position=device)
+        for kind, value in fields(data(message, 2)):
             if kind == 1 and isinstance(value, bytes):
                 spec = values(value)
-                key = signed(iid << 32 | number(spec, 1))
+                key = as_signed(iid << 32 | number(spec, 1))
                 self._intern(scope, w.COUNTER_NAMES, key, self.text(data(spec, 2)))

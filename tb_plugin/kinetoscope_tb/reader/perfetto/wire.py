@@ -189,9 +189,9 @@ def next_packet(text: Array, i: int, end: int, *, is_last: bool) -> int:
     return _next_packet(text, i, end, is_last)
 
 
-def place_interned(slots: Array, interned: Array, first: int, last: int) -> None:
+def place_interned(slots: Array, table: Array, first: int, last: int) -> None:
     """Enter rows of the table of texts into its hash table; a later definition replaces an earlier one."""
-    _place_interned(slots, interned, first, last, SEED)
+    _place_interned(slots, table, first, last, SEED)
 
 
 def place_ids(slots: Array, ids: Array, first: int, last: int) -> None:
@@ -237,8 +237,8 @@ class Scanner:
             is_last: Whether nothing follows.
             knows_state: Whether the caller has read what the first packet changes.
         """
-        changing = (*tables, tokens, *out, state)
-        if len(changing) != len(self._changing) or not all(map(operator.is_, changing, self._changing)):
+        arrays = (*tables, tokens, *out, state)
+        if len(arrays) != len(self._changing) or not all(map(operator.is_, arrays, self._changing)):
             self._scan = _scan.bound(tables, self._constant, tokens, out, state)
-            self._changing = changing
+            self._changing = arrays
         return self._scan(text, pos, end, base, is_last, knows_state)

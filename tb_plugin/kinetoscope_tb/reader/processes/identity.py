@@ -21,7 +21,7 @@ from ...names.regex import regex
 from ...names.roles import FRONTEND
 from ...trace.meta import MOST_RANKS, Meta
 from ..frames.metadata import Metadata
-from ..scan.rows import Sorted
+from ..scan.rows import SortedEvents
 from ..scan.tokens import Texts
 from .ownership import Owners, label_of
 
@@ -47,22 +47,24 @@ class Identity:
     rank: int | None = None
 
 
-def identities(events: Sorted, texts: Texts, owners: Owners, outside: Metadata) -> list[Identity]:
+def identities(events: SortedEvents, texts: Texts, owners: Owners, outside: Metadata) -> list[Identity]:
     """The identity of each process, in the order of the file."""
     works = [owners.has_work(nth) for nth in range(len(owners.pids))]
     ranks = _ranks(events, texts, owners)
-    home, stated = home_of_metadata(owners), rank_in(outside.top)
-    if home is not None and ranks[home] is None and stated not in ranks:
-        ranks[home] = stated
+    home, rank_of_file = home_of_metadata(owners), rank_in(outside.top)
+    if home is not None and ranks[home] is None and rank_of_file not in ranks:
+        ranks[home] = rank_of_file
     ids = _distinct(owners.pids, [f"{pid} #{nth + 1}" for nth, pid in enumerate(owners.pids)])
     names = []
     for nth, pid in enumerate(owners.pids):
         label = label_of(pid)[0]
         is_rank = works[nth] or not any(works) or ranks[nth] is not None or label
         names.append(_name(label, ranks[nth], ids[nth]) if is_rank else FRONTEND)
-    workers = _distinct(names, [f"{name} ({label_of(one)[1]})" for name, one in zip(names, ids, strict=True)])
+    workers = _distinct(
+        names, [f"{name} ({label_of(process_id)[1]})" for name, process_id in zip(names, ids, strict=True)]
+    )
     processes = [Process(*pair) for pair in zip(ids, workers, strict=True)]
-    return [Identity(*known) for known in zip(processes, ranks, strict=True)]
+    return [Identity(*identity) for identity in zip(processes, ranks, strict=True)]
 
 
 def home_of_metadata(owners: Owners) -> int | None:
@@ -91,21 +93,21 @@ def _distinct(names: Sequence[str], others: Sequence[str]) -> list[str]:
     return [name if uses[name] == 1 else other for name, other in zip(names, others, strict=True)]
 
 
-def _ranks(events: Sorted, texts: Texts, owners: Owners) -> list[int | None]:
+def _ranks(events: SortedEvents, texts: Texts, owners: Owners) -> list[int | None]:
     """The rank of each process from its label, its name, its arguments or its collectives, in this order."""
     by_name, by_argument = _ranks_by_name(events, texts, owners), _ranks_by_argument(events, owners)
     ranks = []
     for nth, pid in enumerate(owners.pids):
         label = label_of(pid)[0]
         match = re.fullmatch(r"TP(\d{1,7})", label) or _RANK.search(label)
-        stated = int(match[1]) if match else by_name[nth]
-        stated = by_argument[nth] if stated is None else stated
-        ranks.append(stated if stated is None or 0 <= stated < MOST_RANKS else None)
+        number = int(match[1]) if match else by_name[nth]
+        number = by_argument[nth] if number is None else number
+        ranks.append(number if number is None or 0 <= number < MOST_RANKS else None)
     uses = Counter(ranks)
     return [rank if uses[rank] == 1 else None for rank in ranks]
 
 
-def _ranks_by_name(events: Sorted, texts: Texts, owners: Owners) -> list[int | None]:
+def _ranks_by_name(events: SortedEvents, texts: Texts, owners: Owners) -> list[int | None]:
     """The ranks in the names and labels of the processes themselves."""
     ranks: list[int | None] = [None] * len(owners.pids)
     rows = events.frames["names"]
@@ -119,7 +121,7 @@ def _ranks_by_name(events: Sorted, texts: Texts, owners: Owners) -> list[int | N
     return ranks
 
 
-def _ranks_by_argument(events: Sorted, owners: Owners) -> list[int | None]:
+def _ranks_by_argument(events: SortedEvents, owners: Owners) -> list[int | None]:
     """The rank that a merger wrote into every event of a process."""
     ranks: list[int | None] = []
     for nth in range(len(owners.pids)):
@@ -132,7 +134,7 @@ def _ranks_by_argument(events: Sorted, owners: Owners) -> list[int | None]:
     return ranks
 
 
-def own_pids(events: Sorted, texts: Texts) -> dict[str, str]:
+def own_pids(events: SortedEvents, texts: Texts) -> dict[str, str]:
     """What TraceFuse says of the pids of events before it moved them: by the pids that they have now."""
     pids = {}
     for name in ("host_events", "launches", "device_events"):
@@ -143,18 +145,18 @@ def own_pids(events: Sorted, texts: Texts) -> dict[str, str]:
     return pids
 
 
-def metadata_of(outside: Metadata, identity: Identity, *, is_home: bool, place: tuple[int, int] | None) -> Metadata:
+def metadata_of(outside: Metadata, identity: Identity, *, is_home: bool, position: tuple[int, int] | None) -> Metadata:
     """The metadata of one process, from those of the file.
 
     Args:
         outside: Those of the file.
         identity: The process.
         is_home: Whether they are about this process.
-        place: Which one it is in the file, and of how many; None if they don't follow one another.
+        position: Which one it is in the file, and of how many; None if they don't follow one another.
     """
     top = dict(outside.top)
     if isinstance(top.get("deviceProperties"), list):
-        top["deviceProperties"] = _devices(top["deviceProperties"], place)
+        top["deviceProperties"] = _devices(top["deviceProperties"], position)
     if not is_home:
         for key in ("kinetoscope", "distributedInfo"):
             if isinstance(top.get(key), Mapping):
@@ -165,13 +167,13 @@ def metadata_of(outside: Metadata, identity: Identity, *, is_home: bool, place: 
     return replace(outside, top=top)
 
 
-def _devices(listed: list[Any], place: tuple[int, int] | None) -> list[Any]:
+def _devices(devices: list[Any], position: tuple[int, int] | None) -> list[Any]:
     """The devices of a process; where each file's were appended, those of its own."""
     parts: list[list[Any]] = []
-    for device in listed:
-        if not parts or device["id"] in {known["id"] for known in parts[-1]}:
+    for device in devices:
+        if not parts or device["id"] in {other["id"] for other in parts[-1]}:
             parts.append([])
         parts[-1].append(device)
-    if place is not None and len(parts) == place[1]:
-        return parts[place[0]]
-    return list({device["id"]: device for device in reversed(listed)}.values())[::-1]
+    if position is not None and len(parts) == position[1]:
+        return parts[position[0]]
+    return list({device["id"]: device for device in reversed(devices)}.values())[::-1]

@@ -42,12 +42,12 @@ class MergedWorker:
 
 def merged_workers(outside: Metadata) -> list[MergedWorker]:
     """The workers of a file that we merged; none if it is another file, or its record is damaged."""
-    listed = outside.top.get("merged")
-    if not isinstance(listed, list) or not 2 <= len(listed) <= MOST_PROCESSES:
+    records = outside.top.get("merged")
+    if not isinstance(records, list) or not 2 <= len(records) <= MOST_PROCESSES:
         return []
-    workers = [worker for record in listed if (worker := _worker(record, outside.base_ns)) is not None]
+    workers = [worker for record in records if (worker := _worker(record, outside.base_ns)) is not None]
     names, pids = {worker.name for worker in workers}, [pid for worker in workers for pid in worker.pids]
-    is_whole = len(workers) == len(listed) == len(names) and len(set(pids)) == len(pids)
+    is_whole = len(workers) == len(records) == len(names) and len(set(pids)) == len(pids)
     return workers if is_whole else []
 
 
@@ -67,8 +67,8 @@ def _worker(record: Any, zero_ns: int) -> MergedWorker | None:
     return MergedWorker(name, pids, replace(outside, base_ns=zero_ns + offset), _fingerprint(record.get("fingerprint")))
 
 
-def _fingerprint(stated: Any) -> WriterFingerprint:
-    parts = [stated.get(name) if isinstance(stated, Mapping) else None for name in ("keys", "categories", "forms")]
+def _fingerprint(value: Any) -> WriterFingerprint:
+    parts = [value.get(name) if isinstance(value, Mapping) else None for name in ("keys", "categories", "forms")]
     return WriterFingerprint(*(frozenset(filter(_is_text, part if isinstance(part, list) else [])) for part in parts))
 
 

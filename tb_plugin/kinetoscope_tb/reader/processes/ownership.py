@@ -23,8 +23,8 @@ from ...errors import TraceError
 from ...names.regex import regex
 from ..frames.threads import text_places
 from ..scan.kinds import Kind
-from ..scan.rows import LAYOUTS, Rows, Sorted
-from ..scan.tokens import Texts, used
+from ..scan.rows import LAYOUTS, Rows, SortedEvents
+from ..scan.tokens import Texts, distinct_codes
 
 Ints = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -66,7 +66,7 @@ class Owners:
     is_appended: bool
 
     @classmethod
-    def of(cls, events: Sorted, pids: Sequence[str], of_rows: Mapping[str, Ints], *, is_appended: bool) -> Owners:
+    def of(cls, events: SortedEvents, pids: Sequence[str], of_rows: Mapping[str, Ints], *, is_appended: bool) -> Owners:
         """The same, where `of_rows` lacks the frame that has no pids: its rows belong to other events."""
         at, owner = (
             np.concatenate([column[name] for name in ("host_events", "device_events")])
@@ -82,54 +82,56 @@ class Owners:
         return bool((self.of_rows["device_events"] == nth).any())
 
 
-def owners_of(events: Sorted, texts: Texts, path: str) -> Owners | None:
+def owners_of(events: SortedEvents, texts: Texts, path: str) -> Owners | None:
     """The processes of a file; None if it holds at most one.
 
     Raises:
         TraceError: They are more than MOST_PROCESSES.
     """
     ends = _ends_of_sections(events.frames["others"], texts)
-    on_host = {code for name in ("host_events", "launches") for code in used(events.frames[name]["pid"], len(texts))}
+    on_host = {
+        code for name in ("host_events", "launches") for code in distinct_codes(events.frames[name]["pid"], len(texts))
+    }
     if len({texts[code] for code in on_host}) < 2 and len(ends) < 2:
         return None
     frame, mask = _operators(events)
     rows = events.frames[frame]
     pid, offset = rows["pid"][mask], _offset(rows)[mask]
-    places: dict[str, int] = {}
-    place = text_places(pid, texts, places)
+    number_of: dict[str, int] = {}
+    pid_number = text_places(pid, texts, number_of)
     section = np.searchsorted(ends, offset)
     if (section == len(ends)).any():  # these marks don't end the sections
         section = np.zeros_like(section)
-    keys = _keys(place, section, offset)
+    keys = _keys(pid_number, section, offset)
     if len(keys) > MOST_PROCESSES:
         advice = f"Merge at most {MOST_PROCESSES} into a file, or open the files that were merged."
         raise TraceError(path, f"operators of {len(keys)} processes are in this file. {advice}")
     if len(keys) < 2:
         return None
-    return _Assignment(events, texts, places, ends, keys).owners()
+    return _Assignment(events, texts, number_of, ends, keys).owners()
 
 
-def _operators(events: Sorted) -> tuple[str, Mask]:
+def _operators(events: SortedEvents) -> tuple[str, Mask]:
     """The frame and the rows that make a process one of the file's."""
     is_operator = events.frames["host_events"]["kind"] == Kind.OPERATOR
     if is_operator.any():
         return "host_events", is_operator
-    worked = events.frames["device_events"]["correlation"]
-    return "launches", np.isin(events.frames["launches"]["correlation"], worked[worked > 0])
+    correlations = events.frames["device_events"]["correlation"]
+    return "launches", np.isin(events.frames["launches"]["correlation"], correlations[correlations > 0])
 
 
 def _ends_of_sections(others: Rows, texts: Texts) -> Ints:
-    codes = [code for code in used(others["name"], len(texts)) if texts[code] == _END]
+    codes = [code for code in distinct_codes(others["name"], len(texts)) if texts[code] == _END]
     return np.sort(others["offset"][np.isin(others["name"], codes)].astype(np.int64))
 
 
-def _keys(place: Ints, section: Ints, offset: Ints) -> list[tuple[int, int]]:
+def _keys(pid_number: Ints, section: Ints, offset: Ints) -> list[tuple[int, int]]:
     """(the place of its number, its section) of each process, in the order of the file; NONE if it has only one.
 
     A single operator is none: its number may be damaged.
     """
     width = int(section.max(initial=0)) + 1
-    codes, first, count = np.unique(place * np.int64(width) + section, return_index=True, return_counts=True)
+    codes, first, count = np.unique(pid_number * np.int64(width) + section, return_index=True, return_counts=True)
     at, nth = np.divmod(codes, width)
     nth[np.bincount(at)[at] == 1] = NONE
     several = np.flatnonzero(count > 1)
@@ -153,11 +155,11 @@ class _Assignment:
     """
 
     def __init__(
-        self, events: Sorted, texts: Texts, places: dict[str, int], ends: Ints, keys: list[tuple[int, int]]
+        self, events: SortedEvents, texts: Texts, number_of: dict[str, int], ends: Ints, keys: list[tuple[int, int]]
     ) -> None:
         self._events, self._frames, self._ends, self._keys = events, events.frames, ends, keys
-        self._place = {name: text_places(self._frames[name]["pid"], texts, places) for name in _PLACED}
-        self._pids = list(places)
+        self._place = {name: text_places(self._frames[name]["pid"], texts, number_of) for name in _PLACED}
+        self._pids = list(number_of)
         self._own = {name: self._by_number(name) for name in _PLACED}
         self._labels = self._by_label()
 
@@ -168,7 +170,7 @@ class _Assignment:
         is_appended = bool(of_rows) and self._is_launched_by(of_rows["device_events"])
         if not is_appended:
             of_rows = self._by_links()
-        pids = [self._pids[place] for place, _ in self._keys]
+        pids = [self._pids[number] for number, _ in self._keys]
         return Owners.of(self._events, pids, of_rows, is_appended=is_appended)
 
     def _offset(self, frame: str) -> Ints:
@@ -176,24 +178,26 @@ class _Assignment:
 
     def _by_number(self, frame: str) -> Ints:
         """The process whose number an event has, else NONE."""
-        place, offset = self._place[frame], self._offset(frame)
+        pid_number, offset = self._place[frame], self._offset(frame)
         keys = np.array(self._keys, np.int64)
         owner_of = np.full(len(self._pids), NONE, np.int32)
         whole = np.flatnonzero(keys[:, 1] == NONE)
         owner_of[keys[whole, 0]] = whole
-        owner: Ints = owner_of[place]
-        if whole.size == len(keys) or offset.size != place.size:  # other formats have names outside of their events
+        owner: Ints = owner_of[pid_number]
+        if (
+            whole.size == len(keys) or offset.size != pid_number.size
+        ):  # other formats have names outside of their events
             return owner
         width = len(self._ends) + 1
         codes = np.where(keys[:, 1] == NONE, NONE, keys[:, 0] * width + keys[:, 1])
         order = np.argsort(codes)
-        code = place * np.int64(width) + np.searchsorted(self._ends, offset)
+        code = pid_number * np.int64(width) + np.searchsorted(self._ends, offset)
         index = order[np.minimum(np.searchsorted(codes[order], code), order.size - 1)]
         return np.where(codes[index] == code, index, owner).astype(np.int32)
 
     def _by_label(self) -> Ints:
         """For each pid the only process with the same label, else NONE."""
-        labels = [label_of(self._pids[place])[0] for place, _ in self._keys]
+        labels = [label_of(self._pids[number])[0] for number, _ in self._keys]
         owner_of = {label: nth for nth, label in enumerate(labels) if label and labels.count(label) == 1}
         return np.array([owner_of.get(label_of(pid)[0], NONE) for pid in self._pids], np.int32)
 
@@ -258,22 +262,22 @@ class _Assignment:
             of_pid: The process of each number, which is set for GPUs of one process.
             owner: The process of each work, which is set for GPUs of several.
         """
-        place = self._place["device_events"]
-        rows = np.flatnonzero((owner < 0) & (of_pid[place] == NONE))
-        nearest, known = np.zeros(rows.size, np.int32), np.zeros(rows.size, np.int32)
+        pid_number = self._place["device_events"]
+        rows = np.flatnonzero((owner < 0) & (of_pid[pid_number] == NONE))
+        nearest, candidates = np.zeros(rows.size, np.int32), np.zeros(rows.size, np.int32)
         least = np.full(rows.size, _FAR_NS)
         for index, distance in self._distances(rows):
             nearest[distance < least] = index
-            known += distance < _FAR_NS
+            candidates += distance < _FAR_NS
             np.minimum(least, distance, out=least)
-        of_work, first = group_rows(place[rows])
+        of_work, first = group_rows(pid_number[rows])
         for work in np.split(of_work, first[1:]) if rows.size else []:
-            alone = np.bincount(nearest[work[known[work] == 1]], minlength=1)
+            alone = np.bincount(nearest[work[candidates[work] == 1]], minlength=1)
             likely = np.flatnonzero(alone > _LEAST_SHARE * alone.max())
             if likely.size > 1:
                 owner[rows[work]] = nearest[work]
             else:
-                of_pid[place[rows[work[0]]]] = likely[0] if likely.size else np.bincount(nearest[work]).argmax()
+                of_pid[pid_number[rows[work[0]]]] = likely[0] if likely.size else np.bincount(nearest[work]).argmax()
 
     def _distances(self, rows: Ints) -> Iterator[tuple[int, Ints]]:
         """For each process how long each work begins after the launch with its correlation; _FAR_NS without one."""
@@ -292,11 +296,11 @@ class _Assignment:
     def _assign_rest(self, of_rows: dict[str, Ints]) -> None:
         """Assign what is left: arrows' ends to their work, others by time or to the process of the event before."""
         work = _places_in_time(self._frames["device_events"], self._place["device_events"])
-        known = dict(zip(work, of_rows["device_events"].tolist(), strict=True))
+        owner_of = dict(zip(work, of_rows["device_events"].tolist(), strict=True))
         for name in ("flows", "syncs"):
             rows = np.flatnonzero(of_rows[name] < 0)
             at = _places_in_time(self._frames[name], self._place[name], rows)
-            of_rows[name][rows] = [known.get(place, NONE) for place in at]
+            of_rows[name][rows] = [owner_of.get(key, NONE) for key in at]
         rows = np.flatnonzero(of_rows["others"] < 0)
         of_rows["others"][rows] = self._by_extent(rows)
         names = [name for name in _PLACED if self._offset(name).size == of_rows[name].size]
@@ -329,8 +333,8 @@ class _Assignment:
         return nearest
 
 
-def _places_in_time(rows: Rows, place: Ints, chosen: Ints | None = None) -> list[tuple[int, int, int]]:
+def _places_in_time(rows: Rows, pid_number: Ints, subset: Ints | None = None) -> list[tuple[int, int, int]]:
     """(pid, tid, time) of some events."""
-    at = np.arange(place.size) if chosen is None else chosen
-    columns = (place[at].tolist(), rows["tid"][at].tolist(), rows["ts"][at].tolist())
+    at = np.arange(pid_number.size) if subset is None else subset
+    columns = (pid_number[at].tolist(), rows["tid"][at].tolist(), rows["ts"][at].tolist())
     return list(zip(*columns, strict=True))

@@ -16,7 +16,7 @@ from . import scanner as s
 from .columns import EVENT_CODES, N_COLUMNS, TIMES, key_table
 from .counters import CounterLines, counter_rows, lines_at
 from .damage import BRACKET, COMMA, EMPTY, HEX, LOST, WORD, Tally
-from .repair import Repaired, RepairedText, damage_end, repaired
+from .repair import RepairedEvent, RepairedText, damage_end, repair_events
 from .rows import Part, sorted_out
 from .tokens import integer_of
 
@@ -73,26 +73,26 @@ def scan_chunk(text: memoryview, offset: int, first_key: bytes, collect: Collect
     """
     result = _scan(text, offset, first_key, collect, None, is_last=is_last)
     if result.places:
-        result = _repaired(result, text, offset, first_key, collect)
+        result = _repair(result, text, offset, first_key, collect)
     if result.is_stuck:
         result.tally.note(LOST, 1, offset + result.used)
     return result
 
 
-def _repaired(result: ChunkResult, text: memoryview, offset: int, first_key: bytes, collect: Collect) -> ChunkResult:
+def _repair(result: ChunkResult, text: memoryview, offset: int, first_key: bytes, collect: Collect) -> ChunkResult:
     """The events of the text after the repair of its damaged places, as far as it was read."""
-    events: list[tuple[int, int, list[Repaired]]] = []
+    events: list[tuple[int, int, list[RepairedEvent]]] = []
     tally = Tally()
     for start, stop in result.places:
-        recovered, lost = repaired(bytes(text[start:stop]))
-        events.append((start, stop, recovered))
-        tally.note(LOST, lost, offset + start)
-        for event in recovered:
+        repairs, lost_count = repair_events(bytes(text[start:stop]))
+        events.append((start, stop, repairs))
+        tally.note(LOST, lost_count, offset + start)
+        for event in repairs:
             for rule in event.rules:
                 tally.note(rule, 1, offset + start + event.start)
-        if not recovered and not lost:
+        if not repairs and not lost_count:
             tally.note(BRACKET, 1, offset + start)
-    if not any(recovered for _, _, recovered in events):
+    if not any(repairs for _, _, repairs in events):
         result.tally.add(tally)
         return result
     whole = RepairedText.of(text[: result.used], events)
@@ -112,7 +112,7 @@ def _scan(
     out: s.Out = _thread.out
     data, key = np.frombuffer(text, np.uint8), np.frombuffer(first_key, np.uint8)
     result = ChunkResult()
-    stuck = 0
+    tries = 0
     while True:
         for array in (out.slots, out.arg_counts, out.state[: s.SEED]):
             array[:] = 0
@@ -120,8 +120,8 @@ def _scan(
         result.parts.append(collect(out, text, offset, original))
         _note_all(result, out, offset, original)
         status = out.state[s.STATUS]
-        if status in (s.STUCK, s.CUT) and stuck < _MOST_STUCK:
-            stuck += 1
+        if status in (s.STUCK, s.CUT) and tries < _MOST_STUCK:
+            tries += 1
             stop = damage_end(bytes(text[result.used :]), is_cut=status == s.CUT)
             if stop:
                 result.places.append((result.used, result.used + stop))
@@ -167,8 +167,8 @@ def new_out() -> s.Out:
 def event_texts(out: s.Out, text: memoryview, _offset: int, _original: RepairedText | None) -> list[bytes]:
     """The text of each event as the scanner read it: repaired, but not yet strict JSON."""
     n = int(out.state[s.EVENTS])
-    places = zip(out.offsets[:n].tolist(), out.lengths[:n].tolist(), strict=True)
-    return [bytes(text[offset : offset + length]) for offset, length in places]
+    bounds = zip(out.offsets[:n].tolist(), out.lengths[:n].tolist(), strict=True)
+    return [bytes(text[offset : offset + length]) for offset, length in bounds]
 
 
 def sorted_events(out: s.Out, text: memoryview, offset: int, original: RepairedText | None) -> Part:
@@ -186,8 +186,8 @@ def sorted_events(out: s.Out, text: memoryview, offset: int, original: RepairedT
 def tokens_of(out: s.Out, text: memoryview) -> list[bytes]:
     """The text of each code."""
     n = int(out.state[s.TOKENS])
-    places = zip(out.token_starts[:n].tolist(), out.token_lengths[:n].tolist(), strict=True)
-    return [bytes(text[start : start + length]) for start, length in places]
+    bounds = zip(out.token_starts[:n].tolist(), out.token_lengths[:n].tolist(), strict=True)
+    return [bytes(text[start : start + length]) for start, length in bounds]
 
 
 def _parse_odd_values(out: s.Out, text: memoryview) -> None:

@@ -129,7 +129,7 @@ def key_table(slots: int = 256) -> Keys:
     return Keys(levels, kinds, columns, starts, lengths, np.frombuffer(text, np.uint8))
 
 
-class Growing:
+class GrowingArray:
     """An array that grows, and widens its type when a value needs it. While all values are the same, it stores one."""
 
     def __init__(self, dtype: type[np.signedinteger[Any]] = np.int8) -> None:
@@ -160,32 +160,32 @@ class Growing:
         """What was appended; a view, which can't be written if all values are the same."""
         return repeat_value(self._array, self._length) if self._is_constant else self._array[: self._length]
 
-    def select(self, mask: NDArray[np.bool_]) -> Growing:
+    def select(self, mask: NDArray[np.bool_]) -> GrowingArray:
         """The values of a mask, as an array of its own; nothing if there is none."""
-        chosen = Growing(self._array.dtype.type)
+        selection = GrowingArray(self._array.dtype.type)
         if self._length:
-            chosen.append(self.array()[mask])
-        return chosen
+            selection.append(self.array()[mask])
+        return selection
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Drop the other values."""
-        kept = self.array()[mask]
-        self._array, self._length, self._is_constant = np.empty(0, kept.dtype), 0, True
-        self.append(kept)
+        rest = self.array()[mask]
+        self._array, self._length, self._is_constant = np.empty(0, rest.dtype), 0, True
+        self.append(rest)
 
 
 def _all_equal(values: NDArray[Any]) -> bool:
     return stores_one(values) or bool((values == values[0]).all())
 
 
-def _empty(size: int, dtype: np.dtype[Any], used: int) -> NDArray[Any]:
+def _empty(size: int, dtype: np.dtype[Any], count: int) -> NDArray[Any]:
     """An array with arbitrary values, of which a number will be used at once; a large one has pages of its own."""
     if size * dtype.itemsize < _LARGE_BYTES:
         return np.empty(size, dtype)
-    return own_pages((size,), dtype, huge=used * dtype.itemsize >= _HUGE_BYTES)
+    return own_pages((size,), dtype, huge=count * dtype.itemsize >= _HUGE_BYTES)
 
 
-def narrowed(values: NDArray[Any]) -> NDArray[Any]:
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
     """The values in the smallest signed integer type that holds them."""
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     for kind, most in _NARROW:

@@ -80,12 +80,12 @@ def counters(
     lines = pl.Series("line", [text]).str.split("\n").explode().head(offsets.size)
     events = others.join(pl.DataFrame({"offset": offsets, "line": lines}), on="offset", maintain_order="left")
     pairs = pl.col("line").str.extract(_ARGS, 1).str.extract_all(_SERIES)
-    parsed = events.select("name", "thread", "start_ns", "offset", pairs.alias("pair"))
+    series = events.select("name", "thread", "start_ns", "offset", pairs.alias("pair"))
     is_empty = pl.col("pair").list.len().fill_null(0) == 0
-    rows = parsed.filter(~is_empty).explode("pair")
+    rows = series.filter(~is_empty).explode("pair")
     pid = threads["pid"].gather(rows["thread"])
     value = pl.col("pair").str.extract(_VALUE, 1).cast(pl.Float64, strict=False)
-    spelt = rows.select(
+    values = rows.select(
         pl.col("name").cast(pl.String),
         _texts(rows["pair"].str.extract(_SERIES, 1)).alias("series"),
         pid.alias("process"),
@@ -93,25 +93,25 @@ def counters(
         pl.when(value.is_finite()).then(value).otherwise(float("nan")).alias("value"),
         "offset",
     )
-    return _frame(spelt), _left_out(parsed.filter(is_empty))
+    return _frame(values), _left_out(series.filter(is_empty))
 
 
 def with_samples(frame: pl.DataFrame, samples: pl.DataFrame, earliest: int) -> pl.DataFrame:
     """A frame of counters, and samples whose times are those of the file; those before the first event are left out."""
-    timed = samples.with_columns(start_ns=pl.col("time_ns") - earliest).filter(pl.col("start_ns") >= 0)
-    columns = timed.select(frame.columns)
+    samples_since_start = samples.with_columns(start_ns=pl.col("time_ns") - earliest).filter(pl.col("start_ns") >= 0)
+    columns = samples_since_start.select(frame.columns)
     if frame.is_empty():
         return _frame(columns)
     texts = pl.col(_TEXTS).cast(pl.String)
     return _frame(pl.concat([frame.with_columns(texts), columns.with_columns(texts)]))
 
 
-def _frame(spelt: pl.DataFrame) -> pl.DataFrame:
+def _frame(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows in the order and the types of the frame."""
-    ordered = spelt.sort("process", "name", "series", "start_ns", maintain_order=True)
-    return ordered.select(
+    in_order = rows.sort("process", "name", "series", "start_ns", maintain_order=True)
+    return in_order.select(
         *(
-            pl.col(name).cast(pl.Enum(ordered[name].unique(maintain_order=True).drop_nulls().cast(pl.String)))
+            pl.col(name).cast(pl.Enum(in_order[name].unique(maintain_order=True).drop_nulls().cast(pl.String)))
             for name in _TEXTS
         ),
         *(pl.col(name).cast(dtype) for name, dtype in COUNTERS.items() if name not in _TEXTS),

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from ...names.regex import regex
 from ...trace.model import Diagnostic, Fault
 from ..input.document import MOST_VALUES, MOST_VALUES_BYTES, walk_members
-from .rows import Noted
+from .rows import Occurrences
 
 LOST = "damaged_events"
 QUOTE, BACKSLASH, BRACKET = "unescaped_quote", "unescaped_backslash", "wrong_brackets"
@@ -91,7 +91,7 @@ class Tally:
     """How often each kind of damage occurred, and where first."""
 
     def __init__(self) -> None:
-        self.noted: dict[str, Noted] = {}
+        self.noted: dict[str, Occurrences] = {}
 
     def __bool__(self) -> bool:
         return bool(self.noted)
@@ -99,14 +99,14 @@ class Tally:
     def note(self, rule: str, count: int, first: int) -> None:
         """Count later places."""
         if count:
-            self.noted.setdefault(rule, Noted()).add(count, first)
+            self.noted.setdefault(rule, Occurrences()).add(count, first)
 
     def add(self, other: Tally) -> None:
         """Add the damage of a later text, or of an earlier part of the same."""
-        for rule, noted in other.noted.items():
-            mine = self.noted.setdefault(rule, Noted())
-            firsts = [first for first in (mine.first, noted.first) if first is not None]
-            mine.count, mine.first = mine.count + noted.count, min(firsts, default=None)
+        for rule, theirs in other.noted.items():
+            mine = self.noted.setdefault(rule, Occurrences())
+            firsts = [first for first in (mine.first, theirs.first) if first is not None]
+            mine.count, mine.first = mine.count + theirs.count, min(firsts, default=None)
 
     def diagnostics(self) -> list[Diagnostic]:
         """One for each kind that occurred, worst first."""

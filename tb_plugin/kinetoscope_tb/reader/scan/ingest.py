@@ -20,7 +20,7 @@ from ...names.regex import regex
 from ..input.document import MOST_ARRAYS, array_start, is_memory_timeline, not_a_trace, walk_members
 from .chunk import ChunkResult, Collect, first_key_of, scan_chunk, sorted_events
 from .damage import LOST, Tally
-from .rows import Sorted
+from .rows import SortedEvents
 
 _BOUNDARY = regex(rb"\}\s*,\s*(?=\{)")
 _SEARCHED_FOR_BOUNDARY = 1 << 13
@@ -32,7 +32,7 @@ _FIRST_EVENT = 1 << 12
 
 
 @dataclass
-class Ingested:
+class RawTrace:
     """The events of a file's text, and the text around them.
 
     Attributes:
@@ -46,7 +46,7 @@ class Ingested:
             file's times in `time_ns`.
     """
 
-    events: Sorted = field(default_factory=Sorted)
+    events: SortedEvents = field(default_factory=SortedEvents)
     head: bytes = b""
     tail: bytes = b""
     arrays: int = 1
@@ -67,10 +67,10 @@ def ingest(
     blocks: Iterable[bytes],
     path: str,
     threads: int,
-    progress: Callable[[Ingested], None],
+    progress: Callable[[RawTrace], None],
     into: Any = None,
     collect: Collect = sorted_events,
-) -> Ingested:
+) -> RawTrace:
     """Read all events.
 
     Args:
@@ -78,13 +78,13 @@ def ingest(
         path: Its name in messages.
         threads: How many threads scan.
         progress: Called after each chunk with the result so far.
-        into: Where events are appended; by default a new `Sorted`.
+        into: Where events are appended; by default a new `SortedEvents`.
         collect: Takes the events out of the scanner's arrays.
 
     Raises:
         NotATrace: There is no event array.
     """
-    result = Ingested() if into is None else Ingested(into)
+    result = RawTrace() if into is None else RawTrace(into)
     stream = iter(blocks)
     result.head, first = split_head(stream, path)
     scan = partial(scan_chunk, first_key=first_key_of(first[:_FIRST_EVENT]), collect=collect)
@@ -107,7 +107,7 @@ class _Arrays:
         submit: Has a text scanned.
     """
 
-    def __init__(self, result: Ingested, submit: Callable[..., Future[ChunkResult]]) -> None:
+    def __init__(self, result: RawTrace, submit: Callable[..., Future[ChunkResult]]) -> None:
         self._result, self._submit = result, submit
         self._between = _Between(is_object=b"{" in result.head)
         self._has_ended = False
@@ -118,11 +118,11 @@ class _Arrays:
         text, job = piece.text, piece.scan
         self._result.end = piece.offset + len(text)
         if self._has_ended:
-            following = self._between.add(text)
-            if following is None:
+            next_text = self._between.add(text)
+            if next_text is None:
                 return
             self._has_ended = False
-            text, job = following, self._scan(following)
+            text, job = next_text, self._scan(next_text)
         elif self._rest:  # the cut before this piece wasn't a boundary: scan from the event that it split
             text = memoryview(self._rest + text)
             if len(text) < self._needed:
@@ -157,11 +157,11 @@ class _Arrays:
             if not chunk.array_ended:
                 return
             self._has_ended = True
-            following = self._between.add(text[chunk.used + 1 :])
-            if following is None:
+            next_text = self._between.add(text[chunk.used + 1 :])
+            if next_text is None:
                 return
             self._has_ended = False
-            text, chunk = following, self._scan(following, is_last=is_last).result()
+            text, chunk = next_text, self._scan(next_text, is_last=is_last).result()
 
 
 class _Between:

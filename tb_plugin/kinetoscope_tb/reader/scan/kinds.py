@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...names.device_work import Work, device_work
-from .tokens import text_of, used
+from .tokens import distinct_codes, text_of
 
 
 class Kind(IntEnum):
@@ -123,8 +123,8 @@ def kinds(
     if bare.size:
         result[bare] = _looked_up(pid[bare], tokens, _kind_of_pid)
         lump = bare[result[bare] == Kind.KERNEL]
-        unknown = bare[result[bare] == Kind.UNKNOWN]
-        result[unknown] = _looked_up(name[unknown], tokens, _kind_by_name)
+        rest = bare[result[bare] == Kind.UNKNOWN]
+        result[rest] = _looked_up(name[rest], tokens, _kind_by_name)
     if _LUMPED in tokens:
         lump = np.append(lump, np.flatnonzero(category == tokens.index(_LUMPED)))
     if lump.size:
@@ -187,7 +187,7 @@ def _looked_up(codes: NDArray[Any], tokens: Sequence[bytes], kind_of: Callable[[
     Kinds show in how a text begins, so that no cache has to store whole texts of any length.
     """
     kind_by_code = np.zeros(len(tokens) + 1, np.int8)  # the last place is that of code -1
-    for code in used(codes, len(tokens)):
+    for code in distinct_codes(codes, len(tokens)):
         kind_by_code[code] = kind_of(tokens[code][:_SHOWS_KIND] if code >= 0 else b"")
     kind_of_each: NDArray[np.int8] = kind_by_code[codes]
     return kind_of_each

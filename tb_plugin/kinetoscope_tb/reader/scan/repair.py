@@ -50,7 +50,7 @@ class _Unreadable(Exception):
 
 
 @dataclass(frozen=True)
-class Repaired:
+class RepairedEvent:
     """An event that was damaged.
 
     Args:
@@ -76,13 +76,13 @@ class _Reading:
     rules: set[str] = field(default_factory=set)
     has_phase: bool = False
 
-    def insert(self, at: int, inserted: bytes, rule: str) -> None:
-        self.edits.append((at, inserted))
+    def insert(self, at: int, piece: bytes, rule: str) -> None:
+        self.edits.append((at, piece))
         self.rules.add(rule)
 
     def object(self, open_brackets: bytes) -> None:
         """Read the object whose members begin at `at`."""
-        while not self._closed(b"}", b"]", open_brackets):
+        while not self._ends(b"}", b"]", open_brackets):
             member = _MEMBER.match(self.text, self.at)
             if not member:
                 raise _Unreadable
@@ -92,13 +92,13 @@ class _Reading:
             self._value(_AFTER_MEMBER, open_brackets)
 
     def _list(self, open_brackets: bytes) -> None:
-        while not self._closed(b"]", b"}", open_brackets):
+        while not self._ends(b"]", b"}", open_brackets):
             before = self.at
             self._value(_AFTER_ELEMENT, open_brackets)
             if self.at == before:
                 raise _Unreadable
 
-    def _closed(self, own: bytes, others: bytes, open_brackets: bytes) -> bool:
+    def _ends(self, own: bytes, others: bytes, open_brackets: bytes) -> bool:
         """Whether the object or list ends here. One that ends without its bracket gets it."""
         self.at = _GAP.match(self.text, self.at).end()  # type: ignore[union-attr]  # matches nothing too
         here = self.text[self.at : self.at + 1]
@@ -148,16 +148,16 @@ class _Reading:
         self.at = quote + 1
 
 
-def repaired(text: bytes, *, may_end: bool = True) -> tuple[list[Repaired], int]:
+def repair_events(text: bytes, *, may_end: bool = True) -> tuple[list[RepairedEvent], int]:
     """(the events in a damaged text that could be repaired, how many parts of it could not).
 
     Args:
         text: From the damage to the start of the next intact event.
         may_end: Whether the last event may lack its end. Not at the end of a file, where it was never written.
     """
-    events: list[Repaired] = []
-    lost, at = 0, 0
-    while lost < _MOST_TRIES:
+    events: list[RepairedEvent] = []
+    lost_count, at = 0, 0
+    while lost_count < _MOST_TRIES:
         at = _GAP.match(text, at).end()  # type: ignore[union-attr]
         event = _event(text, at, may_end) if len(text) - at < _LONGEST else None
         if event:
@@ -166,15 +166,15 @@ def repaired(text: bytes, *, may_end: bool = True) -> tuple[list[Repaired], int]
             continue
         if _PUNCTUATION.fullmatch(text, at):
             break
-        lost += 1
-        following = _NEXT_OBJECT.search(text, at)
-        if not following:
+        lost_count += 1
+        next_object = _NEXT_OBJECT.search(text, at)
+        if not next_object:
             break
-        at = following.end()
-    return events, lost
+        at = next_object.end()
+    return events, lost_count
 
 
-def _event(text: bytes, start: int, may_end: bool) -> Repaired | None:  # noqa: FBT001
+def _event(text: bytes, start: int, may_end: bool) -> RepairedEvent | None:  # noqa: FBT001
     """The event that begins at `start`, even if its opening brace is lost."""
     reading = _Reading(text, start + 1, may_end)
     if text[start : start + 1] != b"{":
@@ -189,10 +189,10 @@ def _event(text: bytes, start: int, may_end: bool) -> Repaired | None:  # noqa: 
         return None
     if not reading.has_phase:
         return None
-    places = [start, *(at for at, _ in reading.edits), reading.at]
-    inserted = [*(new for _, new in reading.edits), b""]
-    pieces = [text[i:j] + new for i, j, new in zip(places, places[1:], inserted, strict=False)]
-    return Repaired(start, reading.at, b"".join(pieces), frozenset(reading.rules))
+    cuts = [start, *(at for at, _ in reading.edits), reading.at]
+    insertions = [*(new for _, new in reading.edits), b""]
+    pieces = [text[i:j] + new for i, j, new in zip(cuts, cuts[1:], insertions, strict=False)]
+    return RepairedEvent(start, reading.at, b"".join(pieces), frozenset(reading.rules))
 
 
 def damage_end(text: bytes, *, is_cut: bool) -> int | None:
@@ -222,11 +222,11 @@ class RepairedText:
     _length: NDArray[np.int64]  # of the original event; -1 for a segment that was copied
 
     @classmethod
-    def of(cls, text: memoryview, places: Sequence[tuple[int, int, Sequence[Repaired]]]) -> RepairedText:
+    def of(cls, text: memoryview, repairs: Sequence[tuple[int, int, Sequence[RepairedEvent]]]) -> RepairedText:
         """Insert the events at their positions: (start, stop, events) in ascending order."""
         segments: list[tuple[bytes, int, int]] = []
         at = 0
-        for start, stop, events in places:
+        for start, stop, events in repairs:
             segments.append((bytes(text[at:start]), at, -1))
             for event in events:
                 segments += [(event.text, start + event.start, event.stop - event.start), (b",", start, -1)]

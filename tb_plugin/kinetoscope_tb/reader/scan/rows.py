@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.constants import per_value, repeat_value
 from ...arrays.gather import NONE
 from ...arrays.native import Function
-from .columns import ARG_AT, ARGS, EVENT_CODES, Growing, narrowed
+from .columns import ARG_AT, ARGS, EVENT_CODES, GrowingArray, narrow
 from .counters import CounterLines
 from .kinds import Kind, kinds
 from .scanner import CODE, EVENTS, MISSING, Out
@@ -176,7 +176,7 @@ for _nth, _layout in enumerate(LAYOUTS.values()):
 
 
 @dataclass
-class Noted:
+class Occurrences:
     """A number of events, and the offset of the first."""
 
     count: int = 0
@@ -202,8 +202,8 @@ class Part:
     events: int
     tokens: list[bytes]
     frames: dict[str, dict[str, NDArray[Any]]]
-    untimed: Noted
-    begun: Noted
+    untimed: Occurrences
+    begun: Occurrences
     counters: CounterLines
 
 
@@ -222,21 +222,21 @@ def sorted_out(out: Out, tokens: list[bytes], offset: int, counters: CounterLine
     _name_nameless(codes["name"], kind, tokens)
     offsets = out.offsets[:n] + offset
     ts, dur = out.times[0, :n], out.times[1, :n]
-    untimed, begun = Noted(), Noted()
+    without_time, open_begins = Occurrences(), Occurrences()
     untimed_rows = (kind != Kind.META) & ((ts < _EARLIEST_NS) | (ts > _LATEST_NS))
     is_end = (kind == Kind.END) & (ts != MISSING)  # an end of an impossible time still ends something
     ts = np.where(is_end, np.clip(ts, _EARLIEST_NS, _LATEST_NS), ts)
     untimed_rows &= ~is_end
-    untimed.add_where(untimed_rows, offsets)
+    without_time.add_where(untimed_rows, offsets)
     kind[untimed_rows] = Kind.UNTIMED
     dur = np.where(dur < 0, np.where(dur == MISSING, NONE, BACKWARDS), dur)
     dur[dur > LONGEST_NS] = ENDLESS
     if _BEGINS in tokens:
         begins = codes["phase"] == tokens.index(_BEGINS)
-        begun.add_where(begins, offsets)
+        open_begins.add_where(begins, offsets)
         dur[begins] = OPEN
     frames = _frames(out, codes, kind, ts, dur, offsets)
-    return Part(n, tokens, frames, untimed, begun, counters)
+    return Part(n, tokens, frames, without_time, open_begins, counters)
 
 
 def _frames(
@@ -249,21 +249,21 @@ def _frames(
 ) -> dict[str, dict[str, NDArray[Any]]]:
     """The columns of the events of a scan, by the frame that each kind belongs to."""
     frame_of = _FRAME_OF_KIND[kind]
-    place = np.empty(kind.size, np.int32)
+    position = np.empty(kind.size, np.int32)
     frames = {}
     for nth in np.flatnonzero(np.bincount(frame_of + 1, minlength=len(LAYOUTS) + 1)[1:]).tolist():
         rows = np.flatnonzero(frame_of == nth)
-        place[rows] = np.arange(rows.size, dtype=np.int32)
+        position[rows] = np.arange(rows.size, dtype=np.int32)
         layout = LAYOUTS[_NAMES[nth]]
         columns: dict[str, NDArray[Any]] = {name: codes[name][rows] for name in layout.codes}
         if layout.is_timed:
-            columns["ts"], columns["dur"] = ts[rows], narrowed(dur[rows])
-            columns["offset"], columns["length"] = narrowed(offsets[rows]), out.lengths[: kind.size][rows]
+            columns["ts"], columns["dur"] = ts[rows], narrow(dur[rows])
+            columns["offset"], columns["length"] = narrow(offsets[rows]), out.lengths[: kind.size][rows]
             columns["kind"] = kind[rows]
         else:
-            columns["offset"] = narrowed(offsets[rows])
+            columns["offset"] = narrow(offsets[rows])
         for name in layout.args:
-            columns[name] = _dense(out, name, frame_of, place, nth, rows.size)
+            columns[name] = _dense(out, name, frame_of, position, nth, rows.size)
         frames[_NAMES[nth]] = columns
     if any(out.arg_counts[_AT[name]] for name in _TELLING):
         collectives = _collectives(out, frame_of, offsets)
@@ -288,11 +288,11 @@ def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64
         takes_part[out.arg_rows[_AT[name], : counts[name]]] = True
     takes_part &= _HAS_COLLECTIVES[frame_of]
     rows = np.flatnonzero(takes_part)
-    place = np.full(frame_of.size, NONE, np.int32)
-    place[rows] = np.arange(rows.size, dtype=np.int32)
-    columns: dict[str, NDArray[Any]] = {"offset": narrowed(offsets[rows])}
+    position = np.full(frame_of.size, NONE, np.int32)
+    position[rows] = np.arange(rows.size, dtype=np.int32)
+    columns: dict[str, NDArray[Any]] = {"offset": narrow(offsets[rows])}
     for name, count in counts.items():
-        at, value = place[out.arg_rows[_AT[name], :count]], out.arg_values[_AT[name], :count]
+        at, value = position[out.arg_rows[_AT[name], :count]], out.arg_values[_AT[name], :count]
         ours = np.flatnonzero(at >= 0)[::-1]  # a kernel's mark may repeat a key: its first value counts
         columns[name] = np.full(rows.size, NONE, np.int64)
         columns[name][at[ours]] = value[ours]
@@ -300,7 +300,7 @@ def _collectives(out: Out, frame_of: NDArray[np.int8], offsets: NDArray[np.int64
 
 
 def _dense(
-    out: Out, arg: str, frame_of: NDArray[np.int8], place: NDArray[np.int32], frame: int, size: int
+    out: Out, arg: str, frame_of: NDArray[np.int8], position: NDArray[np.int32], frame: int, size: int
 ) -> NDArray[Any]:
     """One value per event of the frame, NONE where it is missing."""
     column = _AT[arg]
@@ -309,14 +309,14 @@ def _dense(
         return repeat_value(_ABSENT, size)
     values = np.full(size, NONE, np.int64)
     rows, numbers = out.arg_rows[column, :count], out.arg_values[column, :count]
-    _spread(rows, numbers, frame_of, place, frame, arg == "correlation", values)
-    return values if arg in _CODES else narrowed(values)
+    _spread(rows, numbers, frame_of, position, frame, arg == "correlation", values)
+    return values if arg in _CODES else narrow(values)
 
 
-def _mapped(code_of: NDArray[np.signedinteger[Any]], codes: NDArray[Any]) -> NDArray[Any]:
+def _map(code_of: NDArray[np.signedinteger[Any]], codes: NDArray[Any]) -> NDArray[Any]:
     """The file's codes for a part's, in two bytes or less where they fit."""
     is_wide = code_of.itemsize > np.dtype(np.int16).itemsize
-    return per_value(lambda some: narrowed(code_of[some]) if is_wide else code_of[some], codes)
+    return per_value(lambda part: narrow(code_of[part]) if is_wide else code_of[part], codes)
 
 
 class Rows:
@@ -324,12 +324,12 @@ class Rows:
 
     def __init__(self, layout: Layout) -> None:
         names = (*layout.codes, *layout.args, *(("ts", "dur", "length", "kind") if layout.is_timed else ()), "offset")
-        self._columns = {name: Growing(np.int64 if name == "ts" else np.int8) for name in names}
+        self._columns = {name: GrowingArray(np.int64 if name == "ts" else np.int8) for name in names}
 
     def append(self, part: dict[str, NDArray[Any]], code_of: NDArray[np.signedinteger[Any]]) -> None:
         """Append a part's events; `code_of` turns its codes into the file's, its last place is for -1."""
         for name, values in part.items():
-            self._columns[name].append(_mapped(code_of, values) if name in _CODES else values)
+            self._columns[name].append(_map(code_of, values) if name in _CODES else values)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name].array()
@@ -339,7 +339,7 @@ class Rows:
 
     def codes(self) -> Iterator[NDArray[Any]]:
         """The columns that hold codes of texts."""
-        return (growing.array() for name, growing in self._columns.items() if name in _CODES)
+        return (column.array() for name, column in self._columns.items() if name in _CODES)
 
     def gather(self, name: str) -> NDArray[Any]:
         """Remove and return the column, so that its memory is freed after the caller's last use."""
@@ -351,23 +351,23 @@ class Rows:
             return
         column = self.gather(name).astype(np.int64)
         column[rows] = values
-        self._columns[name] = Growing()
-        self._columns[name].append(narrowed(column))
+        self._columns[name] = GrowingArray()
+        self._columns[name].append(narrow(column))
 
     def select(self, mask: NDArray[np.bool_]) -> Rows:
         """The events of a mask, as rows of their own."""
-        chosen = copy(self)
-        chosen._columns = {name: growing.select(mask) for name, growing in self._columns.items()}
-        return chosen
+        selection = copy(self)
+        selection._columns = {name: column.select(mask) for name, column in self._columns.items()}
+        return selection
 
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Drop the other events."""
-        for growing in self._columns.values():
-            growing.keep(mask)
+        for column in self._columns.values():
+            column.keep(mask)
 
 
 @dataclass
-class Sorted:
+class SortedEvents:
     """All events of a file by frame.
 
     Attributes:
@@ -383,8 +383,8 @@ class Sorted:
             name: Rows(layout) for name, layout in (*LAYOUTS.items(), ("collectives", COLLECTIVES))
         }
     )
-    untimed: Noted = field(default_factory=Noted)
-    begun: Noted = field(default_factory=Noted)
+    untimed: Occurrences = field(default_factory=Occurrences)
+    begun: Occurrences = field(default_factory=Occurrences)
     counters: list[CounterLines] = field(default_factory=list)
     _codes: dict[bytes, int] = field(default_factory=lambda: {NO_NAME: 0})  # wherever a block ends, it comes first
 
@@ -396,7 +396,7 @@ class Sorted:
     def append(self, part: Part) -> None:
         """Append a part's events."""
         codes = self._codes
-        code_of = narrowed(np.array([*(codes.setdefault(token, len(codes)) for token in part.tokens), NONE]))
+        code_of = narrow(np.array([*(codes.setdefault(token, len(codes)) for token in part.tokens), NONE]))
         for name, columns in part.frames.items():
             self.frames[name].append(columns, code_of)
         self.events += part.events
@@ -405,17 +405,17 @@ class Sorted:
         if part.counters.offset.size:
             self.counters.append(part.counters)
 
-    def select(self, masks: Mapping[str, NDArray[np.bool_]]) -> Sorted:
+    def select(self, masks: Mapping[str, NDArray[np.bool_]]) -> SortedEvents:
         """Some events of each frame; what was counted of all is that of all."""
         frames = {name: rows.select(masks[name]) for name, rows in self.frames.items()}
-        counted = (mask for name, mask in masks.items() if name != "collectives")
-        events = sum(int(mask.sum()) for mask in counted)
+        timed_masks = (mask for name, mask in masks.items() if name != "collectives")
+        events = sum(int(mask.sum()) for mask in timed_masks)
         return replace(self, events=events, frames=frames, untimed=copy(self.untimed), begun=copy(self.begun))
 
     def code(self, token: bytes) -> int:
         """The code of a token, a new one if there is none."""
         return self._codes.setdefault(token, len(self._codes))
 
-    def timed(self) -> Iterator[Rows]:
+    def timed_frames(self) -> Iterator[Rows]:
         """The frames whose events lie on the time axis."""
         return (self.frames[name] for name, layout in LAYOUTS.items() if layout.is_timed)

@@ -98,17 +98,17 @@ def scan(text: Array, pos: int, end: int, first_key: Array, keys: Keys, out: Out
     return _scan(text, pos, end, is_last, first_key, keys, out, seen_keys, seen_codes)
 
 
-def members(text: Array, i: int, end: int, places: Array) -> tuple[int, int, bool]:
+def members(text: Array, i: int, end: int, bounds: Array) -> tuple[int, int, bool]:
     """Find the members of an object from i on, up to an array that is the value of traceEvents.
 
-    Of each its key begins and ends, and its value does, in a row of `places`; the array ends at -1.
+    Of each its key begins and ends, and its value does, in a row of `bounds`; the array ends at -1.
 
     Returns: How many were found, where the next one begins, and whether more text wouldn't add one, since something
         else follows.
     """
-    following = np.empty(2, np.int64)
-    count = _members(text, i, end, places, following)
-    return count, int(following[0]), bool(following[1])
+    end_state = np.empty(2, np.int64)
+    count = _members(text, i, end, bounds, end_state)
+    return count, int(end_state[0]), bool(end_state[1])
 
 
 def value_end(text: Array, i: int, end: int) -> int:

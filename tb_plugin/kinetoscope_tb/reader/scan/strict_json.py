@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...names.regex import regex
-from ..input.encodings import decoded, whole_characters
+from ..input.encodings import decode, whole_characters
 from .scanner import value_end
 from .tokens import text_of
 
@@ -18,14 +18,14 @@ _BETWEEN = regex(rb"[\0- ,]*")
 _COLON = regex(rb"[\0- ]*:[\0- ]*")
 
 
-def _refused(constant: str) -> None:
+def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
 def is_strict(text: bytes) -> bool:
     """Whether the text is strict JSON: in UTF-8, without NaN, Infinity and control characters."""
     try:
-        json.loads(text.decode(), parse_constant=_refused)
+        json.loads(text.decode(), parse_constant=_refuse)
     except (ValueError, RecursionError):
         return False
     return True
@@ -39,7 +39,7 @@ def strict_value(token: bytes) -> bytes:
         return b"null"
     if token[:1] in b"[{":
         try:
-            return as_json(json.loads(decoded(token), strict=False, parse_constant=_refused))
+            return as_json(json.loads(decode(token), strict=False, parse_constant=_refuse))
         except (ValueError, RecursionError):
             return as_json(text_of(token))
     return as_json(text_of(token))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...names.regex import regex
-from ..input.encodings import decoded, whole_characters
+from ..input.encodings import decode, whole_characters
 
 _ESCAPE = regex(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 _BARE_SHAPES = regex(r"[\d,;\s]*")
@@ -29,12 +29,12 @@ def text_of(token: bytes) -> str:
     escapes nothing (kineto#336: Windows paths) stands for itself. A list of over 1 MiB is cut, also in a string, since
     an object per item takes many times its text.
     """
-    text = _decoded(token)
+    text = _decode(token)
     return text[:_LONGEST_LIST] if text[:1] == "[" else text
 
 
-def _decoded(token: bytes) -> str:
-    text = decoded(token)
+def _decode(token: bytes) -> str:
+    text = decode(token)
     if text[:1] == "[":
         return _list_text(text)
     if len(text) < 2 or text[0] != '"':
@@ -110,9 +110,9 @@ class Texts:
         spelt: Replacements of some texts.
     """
 
-    def __init__(self, tokens: Sequence[bytes], spelt: Mapping[str, str] | None = None) -> None:
+    def __init__(self, tokens: Sequence[bytes], spellings: Mapping[str, str] | None = None) -> None:
         self.tokens = tokens
-        self._spelt = spelt or {}
+        self._spelt = spellings or {}
         self._texts: dict[int, str | None] = {-1: None}
 
     def __len__(self) -> int:
@@ -126,7 +126,7 @@ class Texts:
         return text
 
 
-def used(codes: NDArray[Any], n_codes: int) -> list[int]:
+def distinct_codes(codes: NDArray[Any], n_codes: int) -> list[int]:
     """The codes that occur, -1 first if it does."""
     occurs = np.zeros(n_codes + 1, bool)
     occurs[codes] = True  # -1 is the last place

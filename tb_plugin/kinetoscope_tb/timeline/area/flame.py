@@ -40,9 +40,9 @@ def area_flames(
     """The boxes of streams, or of threads, those around others first."""
     slices = AreaSlices.of(timeline, from_ns, to_ns, tracks)
     on_side = slices.is_device == is_device  # whole threads and streams: no row loses its parent
-    place = np.cumsum(on_side) - 1
+    new_row = np.cumsum(on_side) - 1
     parent = slices.parent[on_side]
-    parent = np.where(parent == NONE, NONE, place[parent]).astype(np.int32)
+    parent = np.where(parent == NONE, NONE, new_row[parent]).astype(np.int32)
     label = timeline.label[slices.number[on_side]].astype(np.int64)
     code = np.where(slices.covers[on_side], NONE, label).astype(np.int32)
     axes, root = np.unique(slices.axis[on_side], return_inverse=True)
@@ -57,12 +57,12 @@ def area_flames(
 
 def _labels(timeline: Timeline, tree: MergedTree, axes: list[int]) -> tuple[list[str], list[str | None]]:
     """(the names, the categories) of the nodes; the first ones are the threads and streams."""
-    spelt, codes = timeline.labels, tree.code[len(axes) :]
+    labels, codes = timeline.labels, tree.code[len(axes) :]
     roots = [timeline.tracks[axis] for axis in axes]
     several = len({track.process for track in roots}) > 1
     names = [f"{track.name} · {track.process}" if several else track.name for track in roots]
-    kinds = [CATEGORIES[i] for i in spelt.categories[codes].tolist()]
-    return names + [spelt.texts[i] for i in codes.tolist()], [*([None] * len(axes)), *kinds]
+    kinds = [CATEGORIES[i] for i in labels.categories[codes].tolist()]
+    return names + [labels.texts[i] for i in codes.tolist()], [*([None] * len(axes)), *kinds]
 
 
 def _cut(rows: pl.DataFrame) -> pl.DataFrame:
@@ -70,5 +70,5 @@ def _cut(rows: pl.DataFrame) -> pl.DataFrame:
     parent, total = rows["parent"].to_numpy(), rows["total_ns"].to_numpy()
     whole = int(total[parent == NONE].sum())
     is_wide = (total > 0) & (total * FINEST >= whole)
-    place = np.append(np.cumsum(is_wide) - 1, NONE)
-    return rows.with_columns(pl.Series("parent", place[parent]).replace(NONE, None)).filter(is_wide)
+    new_row = np.append(np.cumsum(is_wide) - 1, NONE)
+    return rows.with_columns(pl.Series("parent", new_row[parent]).replace(NONE, None)).filter(is_wide)

@@ -89,35 +89,35 @@ def _by_module(trace: Trace, timeline: Timeline) -> Groups:
         codes[frame] = modules.of_rows(forest.at(rows["thread"].to_numpy(), rows["start_ns"].to_numpy()))[0]
     of_host = modules.of_host_rows(trace)[0][: trace.host_events.height]
     codes["host_events"] = np.where(of_host != NONE, of_host, codes["host_events"])
-    launching, paths = forest.launching(trace), modules.paths()
-    codes["device_events"] = np.where(launching == NONE, len(paths), modules.of_rows(launching)[0])
+    launch_ranges, paths = forest.launching(trace), modules.paths()
+    codes["device_events"] = np.where(launch_ranges == NONE, len(paths), modules.of_rows(launch_ranges)[0])
     return _of_frames(trace, timeline, codes, [*paths, UNATTRIBUTED], OUTSIDE)
 
 
 def _by_annotation(trace: Trace, timeline: Timeline) -> Groups:
     """The innermost annotations, without the numbers of steps; of device work that in which it was launched."""
     ranges, host, python = AnnotationRanges.of(trace, with_warmup=True), trace.host_events, trace.python_calls
-    place = np.full(host.height, NONE, np.int32)
-    place[ranges.row] = np.arange(ranges.row.size)
+    number = np.full(host.height, NONE, np.int32)
+    number[ranges.row] = np.arange(ranges.row.size)
     rows = np.sort(ranges.row)
     thread, start, dur = (host[name].to_numpy()[rows] for name in ("thread", "start_ns", "dur_ns"))
     around = innermost(thread, start, start + dur, python["thread"].to_numpy(), python["start_ns"].to_numpy())
-    enclosing = {
+    ranges_around = {
         "host_events": ranges.around_host,
         "launches": ranges.around_call,
         "device_events": ranges.launching,
-        "python_calls": gather(place, gather(rows, around)),
+        "python_calls": gather(number, gather(rows, around)),
     }
-    codes = {frame: gather(ranges.code, of) for frame, of in enclosing.items()}
+    codes = {frame: gather(ranges.code, of) for frame, of in ranges_around.items()}
     return _of_frames(trace, timeline, codes, [name.name for name in ranges.names], NO_ANNOTATION)
 
 
 def _of_frames(
-    trace: Trace, timeline: Timeline, codes: Mapping[str, Ints | Rows], names: list[str], unknown: str
+    trace: Trace, timeline: Timeline, codes: Mapping[str, Ints | Rows], names: list[str], rest: str
 ) -> Groups:
-    """The groups by the rows of the trace's frames; what has none is in the group `unknown`.
+    """The groups by the rows of the trace's frames; what has none is in the group `rest`.
 
-    Waits and other events on streams are no device work, so they have a group of their own: `unknown` has as much
+    Waits and other events on streams are no device work, so they have a group of their own: `rest` has as much
     device time as in the views.
     """
     parts = [codes.get(frame, np.full(getattr(trace, frame).height, NONE, np.int64)) for frame in FRAMES]
@@ -126,7 +126,7 @@ def _of_frames(
     on_stream = np.array([track.stream is not None for track in timeline.tracks], bool)
     is_on_stream = np.repeat(on_stream, [track.slices for track in timeline.tracks])
     unknown_code = len(names) + (is_on_stream & ~is_work)
-    return Groups(np.where(code == NONE, unknown_code, code), [*names, unknown, NO_WORK])
+    return Groups(np.where(code == NONE, unknown_code, code), [*names, rest, NO_WORK])
 
 
 _GROUPS: dict[By, Callable[[Trace, Timeline], Groups]] = {

@@ -58,23 +58,23 @@ def area(timeline: Timeline, groups: Groups, from_ns: int, to_ns: int, tracks: S
     slices = AreaSlices.of(timeline, from_ns, to_ns, tracks)
     counts = groups.has_spans | ~slices.is_span
     number, kind = slices.number[counts], (slices.is_device * 2 + slices.covers)[counts]
-    used, group = np.unique(groups.code[number].astype(np.int64) * 4 + kind, return_inverse=True)
-    code = (used // 4).tolist()
-    calls, total, united = _sums(slices.begin[counts], slices.end[counts], group, used.size)
-    own = scatter_add(group.astype(np.int32), slices.own_ns[counts], used.size)
-    nothing = [None] * used.size
+    keys, group = np.unique(groups.code[number].astype(np.int64) * 4 + kind, return_inverse=True)
+    code = (keys // 4).tolist()
+    calls, total, union_ns = _sums(slices.begin[counts], slices.end[counts], group, keys.size)
+    own = scatter_add(group.astype(np.int32), slices.own_ns[counts], keys.size)
+    nulls = [None] * keys.size
     rows = pl.DataFrame(
         {
             "name": [groups.names[i] or None for i in code],
-            "category": [groups.categories[i] for i in code] if groups.categories else nothing,
-            "process": [groups.processes[i] for i in code] if groups.processes else nothing,
+            "category": [groups.categories[i] for i in code] if groups.categories else nulls,
+            "process": [groups.processes[i] for i in code] if groups.processes else nulls,
             "self_ns": own,
             "total_ns": total,
             "calls": calls,
-            "union_ns": united,
+            "union_ns": union_ns,
             **_durations(group, timeline.dur_ns[number], calls),
-            "is_device": used % 4 >= 2,
-            "is_covering": used % 2 == 1,
+            "is_device": keys % 4 >= 2,
+            "is_covering": keys % 2 == 1,
         },
         schema=Area.schema(),
     )
@@ -84,11 +84,11 @@ def area(timeline: Timeline, groups: Groups, from_ns: int, to_ns: int, tracks: S
 
 def _sums(begin: Ints, end: Ints, group: Ints, groups: int) -> tuple[Ints, Ints, Ints]:
     """(count, total time, time in which any of them runs) of each group."""
-    calls, total, united = (np.zeros(groups, np.int64) for _ in range(3))
+    calls, total, union_ns = (np.zeros(groups, np.int64) for _ in range(3))
     order = np.argsort(begin, kind="stable")
     until = np.full(groups, np.iinfo(np.int64).min)
-    _sum_by_group(order, begin, end, group.astype(np.int64), until, calls, total, united)
-    return calls, total, united
+    _sum_by_group(order, begin, end, group.astype(np.int64), until, calls, total, union_ns)
+    return calls, total, union_ns
 
 
 def _durations(group: Ints, dur: Ints, calls: Ints) -> dict[str, Ints]:

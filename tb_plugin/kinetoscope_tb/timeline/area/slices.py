@@ -64,16 +64,16 @@ class AreaSlices:
     @classmethod
     def of(cls, timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> AreaSlices:
         """The slices that reach into [from_ns, to_ns); one of no length does if its start is there."""
-        every = timeline.tracks
-        number, track = _reaching(timeline, from_ns, to_ns, tracks)
-        axis = axes_of(every)[track]
+        all_tracks = timeline.tracks
+        number, track = _slices_within(timeline, from_ns, to_ns, tracks)
+        axis = axes_of(all_tracks)[track]
         start, dur = timeline.start_ns[number], timeline.dur_ns[number]
-        rank = np.array([_OUTER_FIRST.index(one.part) for one in every], np.uint8)[track]
-        layer = np.array([_LAYERS.get(one.part, 0) for one in every], np.uint8)[track]
+        rank = np.array([_OUTER_FIRST.index(each_track.part) for each_track in all_tracks], np.uint8)[track]
+        layer = np.array([_LAYERS.get(each_track.part, 0) for each_track in all_tracks], np.uint8)[track]
         order = _outer_first(axis, start, dur, layer, rank)
         number, track, axis, start, dur = number[order], track[order], axis[order], start[order], dur[order]
         layer = layer[order]
-        is_device = np.array([one.stream is not None for one in every], bool)[track]
+        is_device = np.array([each_track.stream is not None for each_track in all_tracks], bool)[track]
         parent = _parents(axis, start, start + dur, layer == 0)
         begin, end = np.maximum(start, from_ns), np.minimum(start + dur, to_ns)
         own, stack = np.zeros(number.size, np.int64), np.empty(number.size, np.int32)
@@ -105,15 +105,15 @@ def axes_of(tracks: Sequence[Track]) -> Rows:
     """Of each track the first one of its thread or stream."""
     first: dict[tuple[object, ...], int] = {}
     keys = ((track.device, track.stream, track.pid, track.tid) for track in tracks)
-    return np.array([first.setdefault(key, place) for place, key in enumerate(keys)], np.int32)
+    return np.array([first.setdefault(key, number) for number, key in enumerate(keys)], np.int32)
 
 
-def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> tuple[Ints, Ints]:
+def _slices_within(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int]) -> tuple[Ints, Ints]:
     """(the slices on the tracks that reach into the time, the track of each)."""
     first, parts, counts = timeline.pyramid.rows.first, [np.empty(0, np.int64)], []
-    places = sorted(set(tracks))
-    for place in places:
-        track, count = timeline.tracks[place], 0
+    numbers = sorted(set(tracks))
+    for number in numbers:
+        track, count = timeline.tracks[number], 0
         for row in range(track.first_row, track.first_row + track.lanes):
             low, high = int(first[row]), int(first[row + 1])
             begin, stop = np.searchsorted(timeline.start_ns[low:high], [from_ns, to_ns]) + low
@@ -122,7 +122,7 @@ def _reaching(timeline: Timeline, from_ns: int, to_ns: int, tracks: Sequence[int
             parts.append(np.arange(begin, stop))
             count += parts[-1].size
         counts.append(count)
-    return np.concatenate(parts), np.repeat(np.array(places, np.int64), counts)
+    return np.concatenate(parts), np.repeat(np.array(numbers, np.int64), counts)
 
 
 def _outer_first(axis: Rows, start: Ints, dur: Ints, layer: NDArray[np.uint8], rank: NDArray[np.uint8]) -> Ints:
@@ -134,6 +134,6 @@ def _outer_first(axis: Rows, start: Ints, dur: Ints, layer: NDArray[np.uint8], r
     order = by_rank[np.lexsort((start[by_rank], axis[by_rank]))]
     follows = (np.diff(start[order]) == 0) & (np.diff(axis[order]) == 0)
     together = np.flatnonzero(np.append(follows, False) | np.append(False, follows))
-    tied = order[together]
-    order[together] = tied[np.lexsort((-dur[tied], layer[tied], start[tied], axis[tied]))]
+    ties = order[together]
+    order[together] = ties[np.lexsort((-dur[ties], layer[ties], start[ties], axis[ties]))]
     return order

@@ -45,11 +45,11 @@ class _Part:
 def timeline(trace: Trace) -> Timeline:
     """Every slice of the trace, on its tracks."""
     all_axes = axes(trace)
-    recorded = [_parts(trace, name, all_axes) for name in FRAMES]
-    firsts = np.cumsum([0, *(part.frame.height for part in recorded)])
-    projected = _projected(trace, all_axes)
-    parts = [*recorded, projected]
-    annotation = firsts[FRAMES.index("host_events")] + projected.frame["row"].to_numpy()
+    rows_recorded = [_parts(trace, name, all_axes) for name in FRAMES]
+    firsts = np.cumsum([0, *(part.frame.height for part in rows_recorded)])
+    projection = _project_annotations(trace, all_axes)
+    parts = [*rows_recorded, projection]
+    annotation = firsts[FRAMES.index("host_events")] + projection.frame["row"].to_numpy()
     source = np.concatenate([np.arange(firsts[-1]), annotation]).astype(np.uint32)
     event = np.flatnonzero(np.concatenate([part.key for part in parts]) >= 0).astype(np.uint32)
     start = np.maximum(_column(parts, "start_ns")[event], 0)
@@ -93,7 +93,7 @@ def _parts(trace: Trace, name: str, all_axes: Axes) -> _Part:
     return _Part(frame, key, category)
 
 
-def _projected(trace: Trace, all_axes: Axes) -> _Part:
+def _project_annotations(trace: Trace, all_axes: Axes) -> _Part:
     """Annotations on streams as slices: from the first to the last GPU event launched inside each of them.
 
     Torch writes such spans since 1.13 (`gpu_user_annotation`). Names that it wrote are left out, so that no range is
@@ -109,13 +109,13 @@ def _projected(trace: Trace, all_axes: Axes) -> _Part:
 
 
 def _of_streams(frame: pl.DataFrame, all_axes: Axes) -> NDArray[np.int64]:
-    places = pl.DataFrame(
-        [(device, stream, place) for (device, stream), place in all_axes.of_stream.items()],
+    table = pl.DataFrame(
+        [(device, stream, axis) for (device, stream), axis in all_axes.of_stream.items()],
         schema={"device": pl.Int32, "stream": pl.Int64, "axis": pl.Int64},
         orient="row",
     )
-    joined = frame.select("device", "stream").join(places, on=["device", "stream"], how="left", maintain_order="left")
-    return joined["axis"].to_numpy()
+    rows = frame.select("device", "stream").join(table, on=["device", "stream"], how="left", maintain_order="left")
+    return rows["axis"].to_numpy()
 
 
 def _host_category(frame: pl.DataFrame) -> NDArray[np.uint8]:
@@ -164,32 +164,34 @@ def _labels(parts: list[_Part]) -> tuple[NDArray[np.uint32], Labels]:
     codes, pairs, size = [], [], 0
     for part in parts:
         names: NDArray[np.int64] = part.frame["name"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
-        used, code = factorize(names * len(CATEGORIES) + part.category)
-        spelt = pl.concat([pl.Series([""]), part.frame["name"].dtype.categories])  # type: ignore[attr-defined]
-        text, category = spelt.gather(used // len(CATEGORIES)), (used % len(CATEGORIES)).astype(np.uint8)
+        keys, code = factorize(names * len(CATEGORIES) + part.category)
+        texts = pl.concat([pl.Series([""]), part.frame["name"].dtype.categories])  # type: ignore[attr-defined]
+        text, category = texts.gather(keys // len(CATEGORIES)), (keys % len(CATEGORIES)).astype(np.uint8)
         codes.append(code + size)
         pairs.append(pl.DataFrame({"text": text, "category": category}))
-        size += used.size
-    every = pl.concat(pairs)  # a pair may be in several frames: annotations are
-    labels = every.unique(maintain_order=True).with_row_index("label")
-    label = every.join(labels, on=["text", "category"], how="left", maintain_order="left")["label"].to_numpy()
+        size += keys.size
+    names_and_categories = pl.concat(pairs)  # a pair may be in several frames: annotations are
+    labels = names_and_categories.unique(maintain_order=True).with_row_index("label")
+    label = names_and_categories.join(labels, on=["text", "category"], how="left", maintain_order="left")[
+        "label"
+    ].to_numpy()
     return label[np.concatenate(codes)], Labels(labels["text"].to_list(), labels["category"].to_numpy())
 
 
 def _tracks(all_axes: Axes, key: NDArray[np.int64]) -> tuple[list[Track], NDArray[np.int32]]:
     """(the tracks that have slices, in the order of drawing; the track of each slice)."""
-    used, place = factorize(key)
-    sizes = np.bincount(place, minlength=used.size)
+    keys, index = factorize(key)
+    sizes = np.bincount(index, minlength=keys.size)
     tracks = []
-    for which, size in zip(used.tolist(), sizes.tolist(), strict=True):
+    for which, size in zip(keys.tolist(), sizes.tolist(), strict=True):
         part: Part = PARTS[which % len(PARTS)]
         axis = all_axes.tracks[which // len(PARTS)]
         thread = None if part == "projected" else axis.thread  # what the file says of a thread isn't about them
         tracks.append(replace(axis, part=part, thread=thread, slices=size))
-    drawn = order(tracks, sizes)
-    rank = np.empty(len(drawn), np.int32)
-    rank[drawn] = np.arange(len(drawn), dtype=np.int32)
-    return [tracks[i] for i in drawn], rank[place]
+    order_drawn = order(tracks, sizes)
+    rank = np.empty(len(order_drawn), np.int32)
+    rank[order_drawn] = np.arange(len(order_drawn), dtype=np.int32)
+    return [tracks[i] for i in order_drawn], rank[index]
 
 
 def _rows(
@@ -199,10 +201,10 @@ def _rows(
     bounds = np.searchsorted(track, np.arange(len(tracks) + 1))
     with_rows, first_row = [], 0
     firsts = np.empty(len(tracks), np.int64)
-    for i, one in enumerate(tracks):
+    for i, each_track in enumerate(tracks):
         firsts[i] = first_row
         count = int(lane[bounds[i] : bounds[i + 1]].max()) + 1
-        with_rows.append(replace(one, first_row=first_row, lanes=count))
+        with_rows.append(replace(each_track, first_row=first_row, lanes=count))
         first_row += count
     row = firsts[track] + lane if track.size else np.empty(0, np.int64)
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(row, minlength=first_row))])

@@ -141,10 +141,10 @@ class Timeline:
     @cached_property
     def is_recorded(self) -> NDArray[np.bool_]:
         """Whether each slice is a row of the recording, and not projected."""
-        recorded = np.ones(self.size, bool)
-        for place, track in enumerate(self.tracks):
-            recorded[self.slices_on(place)] = track.part != "projected"
-        return recorded
+        mask = np.ones(self.size, bool)
+        for number, track in enumerate(self.tracks):
+            mask[self.slices_on(number)] = track.part != "projected"
+        return mask
 
     def slices_of(self, frame: str, rows: NDArray[np.integer]) -> NDArray[np.int32]:
         """The slices of some rows of a frame; -1 for a row that is no slice, and for a negative row."""

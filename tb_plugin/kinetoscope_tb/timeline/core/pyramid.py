@@ -111,10 +111,10 @@ class Pyramid:
         x = np.empty(most, np.int32)
         width, number, label, count, busy = (np.empty(most, np.uint32) for _ in range(5))
         source = (rows.start_ns, rows.dur_ns, rows.label, rows.first)
-        stored = (levels.of_row, levels.shift, levels.first, levels.slice, levels.start_ns, levels.dur_ns)
+        arrays = (levels.of_row, levels.shift, levels.first, levels.slice, levels.start_ns, levels.dur_ns)
         tops = (levels.label, levels.count, levels.busy_ns)
         out = (offsets, x, width, number, label, count, busy)
-        size = _fill_tile(source, stored, tops, first_row, last_row, level, begin, out)
+        size = _fill_tile(source, arrays, tops, first_row, last_row, level, begin, out)
         cut = [column[:size] for column in out[1:]]
         if rows.number is not None:
             cut[2] = rows.number[cut[2]]
@@ -133,9 +133,9 @@ def tile_bytes(tile: Tile) -> bytes:
 
 def batch_bytes(tiles: Sequence[Tile]) -> bytes:
     """Several tiles in order: how many, the bytes of each, then the tiles."""
-    encoded = [tile_bytes(tile) for tile in tiles]
-    head = np.array([len(encoded), *map(len, encoded)], "<u4")
-    return b"".join([head.tobytes(), *encoded])
+    blobs = [tile_bytes(tile) for tile in tiles]
+    head = np.array([len(blobs), *map(len, blobs)], "<u4")
+    return b"".join([head.tobytes(), *blobs])
 
 
 def _levels(start: Array, dur: Array, label: Array, first: Array) -> Arrays:
@@ -143,9 +143,9 @@ def _levels(start: Array, dur: Array, label: Array, first: Array) -> Arrays:
     rows, size = first.size - 1, start.size
     most = rows * (COARSEST - FINEST + 1)
     of_row, shift, at_level = np.empty(rows + 1, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
-    place, tops, count = (np.empty(size, np.uint32) for _ in range(3))
+    number, tops, count = (np.empty(size, np.uint32) for _ in range(3))
     starts, durs, busy = (np.empty(size, np.int64) for _ in range(3))
-    index, columns = (of_row, shift, at_level), (place, starts, durs, tops, count, busy)
+    index, columns = (of_row, shift, at_level), (number, starts, durs, tops, count, busy)
     end = _build_levels(start, dur, label, first, index, columns)
     levels = of_row[-1]
     cut = (column[:end].copy() for column in columns)

@@ -47,18 +47,18 @@ def axes(trace: Trace) -> Axes:
             for device, stream in frame.select("device", "stream").unique().iter_rows()
         }
     )
-    of_stream = {key: place for place, key in enumerate(streams)}
-    described, noun = Devices.of(trace.meta), device_noun(trace)
-    tracks = [_of_stream(described, noun, *key) for key in streams]
+    of_stream = {key: axis for axis, key in enumerate(streams)}
+    devices, noun = Devices.of(trace.meta), device_noun(trace)
+    tracks = [_of_stream(devices, noun, *key) for key in streams]
     of_thread = np.empty(trace.threads.height, np.int32)
     for row, (pid, tid, process, name) in enumerate(trace.threads.iter_rows()):
-        place = next((of_stream[key] for key in _streams_called(pid, tid, name) if key in of_stream), None)
-        of_thread[row] = len(tracks) if place is None else place
-        if place is None:
+        axis = next((of_stream[key] for key in _streams_called(pid, tid, name) if key in of_stream), None)
+        of_thread[row] = len(tracks) if axis is None else axis
+        if axis is None:
             tracks.append(_of_thread(row, pid, tid, process, name))
         else:
-            label = process if process and _NAMED_DEVICE.fullmatch(process) else tracks[place].process
-            tracks[place] = replace(tracks[place], process=label, pid=pid, tid=tid, thread=row)
+            label = process if process and _NAMED_DEVICE.fullmatch(process) else tracks[axis].process
+            tracks[axis] = replace(tracks[axis], process=label, pid=pid, tid=tid, thread=row)
     return Axes(tracks, of_thread, of_stream)
 
 
@@ -66,12 +66,12 @@ def _streams_called(pid: str, tid: str, name: str | None) -> list[tuple[int, int
     """The streams that a thread may be: kineto writes a device as a process, and a stream as a thread of it."""
     if not re.fullmatch(r"\d{1,6}", pid, re.ASCII):
         return []
-    called = [match[1] for text in (name, tid) if text and (match := _STREAM.fullmatch(text.strip()))]
-    return [(int(pid), int(number)) for number in called if len(number) < 19]
+    numbers = [match[1] for text in (name, tid) if text and (match := _STREAM.fullmatch(text.strip()))]
+    return [(int(pid), int(number)) for number in numbers if len(number) < 19]
 
 
-def _of_stream(described: Devices, noun: str, device: int, stream: int) -> Track:
-    name = described.facts(device).name
+def _of_stream(devices: Devices, noun: str, device: int, stream: int) -> Track:
+    name = devices.facts(device).name
     process = "Device not known" if device < 0 else f"{noun} {device}" + (f" · {name}" if name else "")
     label = f"stream {stream}" if stream >= 0 else "all streams"
     return Track(process, label, "work", device, stream, None, None, None, 0, 0, 0)
@@ -85,8 +85,8 @@ def _of_thread(row: int, pid: str, tid: str, process: str | None, name: str | No
     label = f"process {pid}" + (f" · {process}" if process and process != pid else "") if pid else "recording"
     if process is None:
         label = _OF_PROFILER.get(pid, label)
-    spelt = name or (f"thread {tid}" if tid else "marks")
-    return Track(label, spelt, "calls", None, None, pid, tid, row, 0, 0, 0)
+    title = name or (f"thread {tid}" if tid else "marks")
+    return Track(label, title, "calls", None, None, pid, tid, row, 0, 0, 0)
 
 
 def order(tracks: list[Track], sizes: NDArray[np.int64]) -> list[int]:
@@ -101,8 +101,8 @@ def order(tracks: list[Track], sizes: NDArray[np.int64]) -> list[int]:
         by_axis[axis] = by_axis.get(axis, 0) + int(size)
         by_process[track.process] = max(by_process.get(track.process, 0), by_axis[axis])
 
-    def rank(place: int) -> tuple[object, ...]:
-        track = tracks[place]
+    def rank(number: int) -> tuple[object, ...]:
+        track = tracks[number]
         if track.stream is not None and track.device is not None:
             return (0, track.device, track.process, track.stream, PARTS.index(track.part))
         axis = by_axis[track.process, track.name]

@@ -71,7 +71,7 @@ class Counter:
         """When it changes, and what it is from then on."""
         return self.changes()
 
-    def described(self, number: int) -> dict[str, Any]:
+    def describe(self, number: int) -> dict[str, Any]:
         """What the page needs to list it and to choose its scale; `number` is its index in the list."""
         return {
             "id": number,
@@ -134,9 +134,9 @@ def _busy(trace: Trace) -> Iterator[Counter]:
         span = (min(trace.window[0], first), max(trace.window[1], last))
         where = (f"{noun} {device}", device, None, (0.0, 1.0), span[1])
         of_device = trace.device_events, device, span[0]
-        yield Counter(f"{noun} utilization", "fraction", *where, partial(_switched, *of_device))
+        yield Counter(f"{noun} utilization", "fraction", *where, partial(_busy_curve, *of_device))
         if tells_blocks:
-            yield Counter("SM efficiency", "fraction", *where, partial(_filled, *of_device))
+            yield Counter("SM efficiency", "fraction", *where, partial(_fill_curve, *of_device))
 
 
 def _kernels(device_events: pl.DataFrame, device: int) -> pl.DataFrame:
@@ -144,7 +144,7 @@ def _kernels(device_events: pl.DataFrame, device: int) -> pl.DataFrame:
     return kernels.select("start_ns", "dur_ns", "blocks_per_sm").collect()
 
 
-def _switched(device_events: pl.DataFrame, device: int, begin: int) -> tuple[Ints, Floats]:
+def _busy_curve(device_events: pl.DataFrame, device: int, begin: int) -> tuple[Ints, Floats]:
     """The curve that is 1 while any kernel runs on the device, and 0 elsewhere from `begin` on."""
     at = np.concatenate([[begin], np.column_stack(intervals_of(_kernels(device_events, device))).ravel()])
     value = np.zeros(at.size)
@@ -152,7 +152,7 @@ def _switched(device_events: pl.DataFrame, device: int, begin: int) -> tuple[Int
     return at, value
 
 
-def _filled(device_events: pl.DataFrame, device: int, begin: int) -> tuple[Ints, Floats]:
+def _fill_curve(device_events: pl.DataFrame, device: int, begin: int) -> tuple[Ints, Floats]:
     """The multiprocessors' share with work: the blocks per SM of all kernels that run, at most 1."""
     kernels = _kernels(device_events, device)
     start, blocks = kernels["start_ns"].to_numpy(), np.nan_to_num(kernels["blocks_per_sm"].to_numpy())
@@ -183,6 +183,6 @@ def _tile(at: Array, value: Array, end: int, level: int, index: int, *, is_mean:
     """Return the least, the largest and the last value, or three times the mean, of each bucket."""
     tile = np.full((3, BUCKETS), np.nan)
     begin = (index * BUCKETS) << level
-    place = np.searchsorted(at, begin)  # the first change in the bucket
-    _fill_tile(at, value, place, end, level, begin, is_mean, np.array([np.nan]), tile)
+    first = np.searchsorted(at, begin)  # the first change in the bucket
+    _fill_tile(at, value, first, end, level, begin, is_mean, np.array([np.nan]), tile)
     return tile

@@ -69,18 +69,18 @@ def user_counters(trace: Trace) -> Iterator[UserCounter]:
         words = name if series in (name, "value", "") else f"{name} · {series}"
         if device is not None:
             words, unit = name_and_unit(words)
-        bounds, place = (float(numbers.min()), float(numbers.max())), _place(process, device, noun)
-        yield UserCounter(name, series or "value", words, place, device, kind, unit, bounds, (at[rows], value[rows]))
+        bounds, owner = (float(numbers.min()), float(numbers.max())), _owner(process, device, noun)
+        yield UserCounter(name, series or "value", words, owner, device, kind, unit, bounds, (at[rows], value[rows]))
 
 
-def _place(process: str, device: int | None, noun: str) -> str:
+def _owner(process: str, device: int | None, noun: str) -> str:
     return f"process {process}" if device is None else f"{noun} {device}"
 
 
 def _units(producer: Mapping[str, Any]) -> dict[str, str]:
-    declared = producer.get("counters")
-    listed = declared.items() if isinstance(declared, Mapping) else ()
-    units = {name: about.get("unit") for name, about in listed if isinstance(about, Mapping)}
+    table = producer.get("counters")
+    items = table.items() if isinstance(table, Mapping) else ()
+    units = {name: about.get("unit") for name, about in items if isinstance(about, Mapping)}
     return {name: unit[:_LONGEST_UNIT] for name, unit in units.items() if isinstance(unit, str)}
 
 

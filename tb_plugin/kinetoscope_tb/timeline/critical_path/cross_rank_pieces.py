@@ -72,7 +72,7 @@ class CrossRankPieces:
         step, since, until = (self.frame[name] for name in ("step", "since", "until"))
         return [
             {**piece, "step": step[of], "first": of, "last": to, "since": since[of], "until": until[to]}
-            for piece, of, to in self.pieces.grouped(timeline, from_ns, to_ns, buckets)
+            for piece, of, to in self.pieces.groups(timeline, from_ns, to_ns, buckets)
         ]
 
 
@@ -86,12 +86,12 @@ def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.D
     moves = (part >= len(CLASSES)) & (part != BEFORE)
     target = np.where(call >= 0, gather(sync_points.start, call), own_step + graph.nodes.step_ends.start)
     target[moves] = NONE
-    led = np.flatnonzero(target >= 0)
-    reached = graph.nodes.time[target[led]]
-    if np.any(np.where(part[led] == BEFORE, reached < end[led], reached != end[led])):
+    to_trace = np.flatnonzero(target >= 0)
+    time_of_target = graph.nodes.time[target[to_trace]]
+    if np.any(np.where(part[to_trace] == BEFORE, time_of_target < end[to_trace], time_of_target != end[to_trace])):
         raise TraceError(worker, _OF_ANOTHER)
-    traced = trace_back(trace, graph, target[led], start[led], end[led])
-    traced = traced.with_columns(step=pl.Series(led[traced["step"].to_numpy()], dtype=pl.Int32))
+    pieces = trace_back(trace, graph, target[to_trace], start[to_trace], end[to_trace])
+    pieces = pieces.with_columns(step=pl.Series(to_trace[pieces["step"].to_numpy()], dtype=pl.Int32))
     alone = np.flatnonzero(target < 0)
     call = np.where(moves, call, NONE)[alone]
     event = gather(sync_points.event, call)
@@ -106,4 +106,4 @@ def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.D
         "device_event": gather(sync_points.row, call),
         "thread": gather(trace.host_events["thread"].to_numpy(), event),
     }
-    return pl.concat([traced, pl.DataFrame(whole, schema=traced.schema)])
+    return pl.concat([pieces, pl.DataFrame(whole, schema=pieces.schema)])

@@ -24,10 +24,10 @@ WAITS = ("launch latency", "between GPU events", "unexplained wait")
 """Parts of a path in which nothing runs: they are between slices."""
 
 
-def _slices(timeline: Timeline, places: Places) -> NDArray[np.int32]:
+def _slices(timeline: Timeline, positions: Places) -> NDArray[np.int32]:
     """The slice of each place: of its GPU event, else of its call, else of its host event; NONE without any."""
-    number = timeline.slices_of("host_events", places.event)
-    for frame, rows in (("launches", places.call), ("device_events", places.row)):
+    number = timeline.slices_of("host_events", positions.event)
+    for frame, rows in (("launches", positions.call), ("device_events", positions.row)):
         numbers = timeline.slices_of(frame, rows)
         number = np.where(numbers >= 0, numbers, number)
     return number
@@ -80,9 +80,9 @@ class PathPieces:
         thread or stream, and begin in the same of `buckets` equal parts of the range, are grouped: the longest of them
         stands for all, with their `count`.
         """
-        return [piece for piece, _, _ in self.grouped(timeline, from_ns, to_ns, buckets)]
+        return [piece for piece, _, _ in self.groups(timeline, from_ns, to_ns, buckets)]
 
-    def grouped(
+    def groups(
         self, timeline: Timeline, from_ns: int, to_ns: int, buckets: int
     ) -> list[tuple[dict[str, Any], int, int]]:
         """The answers of `within`, each with its first and its last segment.
@@ -100,10 +100,10 @@ class PathPieces:
         same &= np.diff(self.segment[inside]) <= 1
         first = np.flatnonzero(np.append(True, ~same))
         group = np.repeat(np.arange(first.size), np.diff(np.append(first, inside.size)))
-        chosen = inside[np.lexsort((start - end, group))[first]]
-        summaries = iter(slice_summaries(timeline, self.number[chosen]))
+        longest = inside[np.lexsort((start - end, group))[first]]
+        summaries = iter(slice_summaries(timeline, self.number[longest]))
         last = np.append(first[1:], inside.size) - 1
-        columns = (start[first], end[last], self.part[chosen], self.reason[chosen], self.number[chosen])
+        columns = (start[first], end[last], self.part[longest], self.reason[longest], self.number[longest])
         segments = self.segment[inside[first]], self.segment[inside[last]]
         rows = zip(*(c.tolist() for c in (*columns, last - first + 1, *segments)), strict=True)
         return [

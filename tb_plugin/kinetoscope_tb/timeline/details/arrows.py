@@ -65,8 +65,8 @@ def dependency_arrows(trace: Trace, timeline: Timeline, frame: str, row: int) ->
     """From the nodes of a graph that this one waited for, and to those that waited for it."""
     edges = graph_edges(trace)
     node = row if frame == "device_events" else row + edges.rows if frame == "others" else NONE
-    chosen = np.flatnonzero((edges.before == node) | (edges.after == node))
-    before, after = (_slices_of_nodes(timeline, side[chosen], edges.rows) for side in (edges.before, edges.after))
+    ends = np.flatnonzero((edges.before == node) | (edges.after == node))
+    before, after = (_slices_of_nodes(timeline, side[ends], edges.rows) for side in (edges.before, edges.after))
     return [Arrow("dependency", a, b) for a, b in zip(before, after, strict=True) if min(a, b) >= 0]
 
 
@@ -87,21 +87,21 @@ def drawn_arrows(trace: Trace, timeline: Timeline, number: int) -> list[Arrow]:
     if thread is None or trace.flows.is_empty():
         return []
     begin, flows = int(timeline.start_ns[number]), trace.flows
-    begun = flows["start_ns"].to_numpy()
-    low, high = np.searchsorted(begun, [begin, begin + int(timeline.dur_ns[number]) + 1])
+    starts = flows["start_ns"].to_numpy()
+    low, high = np.searchsorted(starts, [begin, begin + int(timeline.dur_ns[number]) + 1])
     ends = flows[int(low) : int(high)].filter(pl.col("thread") == thread, ~is_dependency()).head(_MOST_ENDS)
     mine = [end for end in ends.iter_rows(named=True) if slice_at(timeline, end["thread"], end["start_ns"]) == number]
     names = ends["category"].cast(pl.String).unique()
-    drawn = names.filter(~names.is_in(ARROWS)).to_list()
+    categories = names.filter(~names.is_in(ARROWS)).to_list()
     keys = pl.DataFrame(
         {key: [end[key] for end in mine] for key in ("category", "id")}, {"category": pl.String, "id": pl.Int64}
     )
-    keys = keys.filter(pl.col("category").is_in(drawn)).unique()
+    keys = keys.filter(pl.col("category").is_in(categories)).unique()
     if keys.is_empty():
         return []
     flows = flows.select("phase", "id", "thread", "start_ns", pl.col("category").cast(pl.String))
-    joined = flows.join(keys, ["category", "id"], "semi", maintain_order="left")
-    return [arrow for arrow in _pairs(timeline, joined) if number in (arrow.start, arrow.end)]
+    ends_of_arrows = flows.join(keys, ["category", "id"], "semi", maintain_order="left")
+    return [arrow for arrow in _pairs(timeline, ends_of_arrows) if number in (arrow.start, arrow.end)]
 
 
 def _pairs(timeline: Timeline, ends: pl.DataFrame) -> list[Arrow]:

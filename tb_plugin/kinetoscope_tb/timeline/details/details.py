@@ -17,7 +17,7 @@ from ...view import View
 from ..core.model import Timeline
 from .arrows import MOST, Arrow, dependency_arrows, drawn_arrows, forward_and_backward, launch_arrows, wait_arrows
 from .duration_stats import duration_stats
-from .links import inside, launched, links_of, outward
+from .links import inside, launched_work, links_of, outward
 from .provenance import Provenance, provenance
 from .row_links import slice_links
 from .slice_summary import slice_summaries, slice_summary
@@ -32,7 +32,7 @@ def details(trace: Trace, timeline: Timeline, number: int, views: Collection[Vie
     rows, around = getattr(trace, frame), timeline.row_of(number)
     first, last = (int(timeline.pyramid.rows.first[i]) for i in (around, around + 1))
     links = links_of(trace)
-    work, source = launched(trace, frame, row), provenance(trace, links, frame, row)
+    work, source = launched_work(trace, frame, row), provenance(trace, links, frame, row)
     op = _op(trace, frame, row, source)
     forward, backward = (
         forward_and_backward(links, trace, op, with_inner=frame == "host_events") if op >= 0 else (NONE, [])
@@ -50,14 +50,14 @@ def details(trace: Trace, timeline: Timeline, number: int, views: Collection[Vie
         "previous": number - 1 if number > first else None,
         "next": number + 1 if number + 1 < last else None,
         "ancestors": slice_summaries(timeline, np.array(_ancestors(timeline, number), np.int64)),
-        "launched": None if work is None else _launched(trace, timeline, work),
+        "launched": None if work is None else _launched_work(trace, timeline, work),
         "launched_by": _origin(timeline, source) if frame in ("device_events", "syncs") else None,
         "called_from": None if frame in ("device_events", "syncs") else _origin(timeline, source),
         "forward": _brief_of(timeline, "host_events", forward),
         "backward": slice_summaries(
             timeline, timeline.slices_of("host_events", np.array(backward[:MOST_BACKWARD], np.int32))
         ),
-        "arrows": _listed(timeline, arrows),
+        "arrows": _arrow_list(timeline, arrows),
         "collective": _collective(trace, frame, row, op),
         "replayed": replayed_kernel(trace, row) if frame == "device_events" else None,
         "same_name": duration_stats(timeline, number),
@@ -71,8 +71,8 @@ def self_ns(timeline: Timeline, number: int) -> int:
     inner = np.flatnonzero(timeline.parent[on_track] == number) + on_track.start
     start, dur = timeline.start_ns[inner], timeline.dur_ns[inner]
     begin, lasts = int(timeline.start_ns[number]), int(timeline.dur_ns[number])
-    covered = length_within(union(start, start + dur), np.array([begin]), np.array([begin + lasts]))
-    return lasts - int(covered[0])
+    inner_ns = length_within(union(start, start + dur), np.array([begin]), np.array([begin + lasts]))
+    return lasts - int(inner_ns[0])
 
 
 def _ancestors(timeline: Timeline, number: int) -> list[int]:
@@ -102,7 +102,7 @@ def _brief_of(timeline: Timeline, frame: str, row: int) -> Brief | None:
     return slice_summary(timeline, int(timeline.slices_of(frame, np.array([row], np.int32))[0]))
 
 
-def _launched(trace: Trace, timeline: Timeline, work: NDArray[np.int64]) -> dict[str, Any]:
+def _launched_work(trace: Trace, timeline: Timeline, work: NDArray[np.int64]) -> dict[str, Any]:
     start, dur = (trace.device_events[name].to_numpy()[work] for name in ("start_ns", "dur_ns"))
     begin, end = union(start, start + dur)
     return {
@@ -151,7 +151,7 @@ def _drawn_backward(timeline: Timeline, row: int, forward: int, backward: list[i
     return [Arrow("fwdbwd", begin, here)] * (begin >= 0) + [Arrow("fwdbwd", here, end) for end in ends]
 
 
-def _listed(timeline: Timeline, arrows: list[Arrow]) -> list[dict[str, Any]]:
+def _arrow_list(timeline: Timeline, arrows: list[Arrow]) -> list[dict[str, Any]]:
     begins, ends = (
         slice_summaries(timeline, np.array([arrow[side] for arrow in arrows[:MOST]], np.int64)) for side in (1, 2)
     )
@@ -168,7 +168,7 @@ def _collective(trace: Trace, frame: str, row: int, op: int) -> dict[str, Any] |
     if frame == "host_events":
         first, last = inside(trace.host_events, row)
         predicates.append(pl.col("host_event").is_between(first, last, closed="left"))
-    predicates += [pl.col("host_event") == place for place in outward(trace.host_events, op)]
+    predicates += [pl.col("host_event") == host_row for host_row in outward(trace.host_events, op)]
     rows_of_first = next((rows for where in predicates if not (rows := collectives.filter(where)).is_empty()), None)
     if rows_of_first is None:
         return None

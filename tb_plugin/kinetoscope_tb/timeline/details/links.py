@@ -76,8 +76,8 @@ def open_at(frame: pl.DataFrame, thread: int, at: int) -> int:
     """The innermost row of a nested frame that was open on a thread at a time, or NONE."""
     start, dur, parent = (frame[name].to_numpy() for name in ("start_ns", "dur_ns", "parent"))
     low, high = np.searchsorted(frame["thread"].to_numpy(), [thread, thread + 1])
-    begun = int(np.searchsorted(start[low:high], at, "right"))
-    row = int(low) + begun - 1 if begun else NONE
+    count = int(np.searchsorted(start[low:high], at, "right"))
+    row = int(low) + count - 1 if count else NONE
     while row >= 0 and start[row] + dur[row] <= at:
         row = int(parent[row])
     return row
@@ -88,7 +88,7 @@ def outward(frame: pl.DataFrame, row: int) -> list[int]:
     return list(nesting.outward(frame["parent"].to_numpy(), row))
 
 
-def launched(trace: Trace, frame: str, row: int) -> NDArray[np.int64] | None:
+def launched_work(trace: Trace, frame: str, row: int) -> NDArray[np.int64] | None:
     """The device rows launched inside a host row, by start; None for a row that isn't on the host.
 
     For a range these are the launches of the calls in it or in ranges inside it, and of its operators. For a Python

@@ -76,31 +76,34 @@ class _Place:
 
 def provenance(trace: Trace, links: Links, frame: str, row: int) -> Provenance | None:
     """Where a row of a frame comes from; None if unknown."""
-    call, place = NONE, None
+    call, stack_around = NONE, None
     if frame == "host_events":
-        place = _Place.of_host_event(trace, row)
+        stack_around = _Place.of_host_event(trace, row)
     elif frame == "python_calls":
-        place = _Place.of_python(trace, row)
+        stack_around = _Place.of_python(trace, row)
     elif frame == "launches":
-        place = _Place.of_call(trace, row)
+        stack_around = _Place.of_call(trace, row)
     elif frame == "device_events" and trace.device_events["launch"][row] < 0 <= trace.recorded_op[row]:
-        place = _Place.of_host_event(trace, int(trace.recorded_op[row]))
+        stack_around = _Place.of_host_event(trace, int(trace.recorded_op[row]))
     elif (call := _call_of(trace, frame, row)) >= 0:
-        place = _Place.of_call(trace, call)
-    if place is None:
+        stack_around = _Place.of_call(trace, call)
+    if stack_around is None:
         return None
     own = row if frame == "host_events" else NONE
-    kinds, around = trace.host_events["kind"], [i for i in place.host if i != own]
+    kinds, around = trace.host_events["kind"], [i for i in stack_around.host if i != own]
     op = next((i for i in around if kinds[i] == "operator"), NONE)
     annotations = [i for i in around if kinds[i] == "annotation"]
-    module = _module(trace, links, place, own)
-    stack, forward = _stack(trace, place.host), next((i for i in place.host if links.forward[i] >= 0), NONE)
-    is_forward = forward >= 0 and not place.python and stack is None
+    module = _module(trace, links, stack_around, own)
+    stack, forward = (
+        _stack(trace, stack_around.host),
+        next((i for i in stack_around.host if links.forward[i] >= 0), NONE),
+    )
+    is_forward = forward >= 0 and not stack_around.python and stack is None
     if is_forward:
-        place = _Place.of_host_event(trace, int(links.forward[forward]))
-        stack = _stack(trace, place.host)
-    is_forward &= bool(place.python or stack)
-    return Provenance(call, op, annotations, module, place.python, stack, is_forward)
+        stack_around = _Place.of_host_event(trace, int(links.forward[forward]))
+        stack = _stack(trace, stack_around.host)
+    is_forward &= bool(stack_around.python or stack)
+    return Provenance(call, op, annotations, module, stack_around.python, stack, is_forward)
 
 
 def _call_of(trace: Trace, frame: str, row: int) -> int:
@@ -124,25 +127,29 @@ def _stack(trace: Trace, host: list[int]) -> list[str] | None:
     return next((frames for text in texts if text and (frames := frames_of_text(text))), None)
 
 
-def _module(trace: Trace, links: Links, place: _Place, own: int) -> tuple[str, int]:
+def _module(trace: Trace, links: Links, stack_around: _Place, own: int) -> tuple[str, int]:
     """The call of the innermost enclosing module; backward work further inside has that of its forward operator."""
     names = trace.host_events["name"]
     for _ in range(1 + _GRADIENTS_OF_GRADIENTS):
-        module = next((i for i in place.python if trace.python_calls["module_id"][i] >= 0), NONE)
+        module = next((i for i in stack_around.python if trace.python_calls["module_id"][i] >= 0), NONE)
         decides = next(
-            (i for i in place.host if links.forward[i] >= 0 or (i != own and (names[i] or "").startswith(LIGHTNING))),
+            (
+                i
+                for i in stack_around.host
+                if links.forward[i] >= 0 or (i != own and (names[i] or "").startswith(LIGHTNING))
+            ),
             NONE,
         )
         if decides < 0 or (module >= 0 and _is_inside(trace, module, decides)):
             return "python_calls", module
         if links.forward[decides] < 0:
             return "host_events", decides
-        place = _Place.of_host_event(trace, int(links.forward[decides]))
+        stack_around = _Place.of_host_event(trace, int(links.forward[decides]))
     return "python_calls", NONE
 
 
 def _is_inside(trace: Trace, python: int, host: int) -> bool:
     """Whether a Python call is inside a range that is open when it begins; with equal times the call is outside."""
-    begun, around = (rows["start_ns"][i] for rows, i in ((trace.python_calls, python), (trace.host_events, host)))
+    start, around = (rows["start_ns"][i] for rows, i in ((trace.python_calls, python), (trace.host_events, host)))
     lasts, longer = (rows["dur_ns"][i] for rows, i in ((trace.python_calls, python), (trace.host_events, host)))
-    return bool(begun > around or (begun == around and lasts < longer))
+    return bool(start > around or (start == around and lasts < longer))

@@ -52,7 +52,7 @@ class RankCalls:
         label = worker if trace.meta.rank is None else f"rank {trace.meta.rank}"
         return cls(worker, label, find, calls, total, 2 * communication > total)
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """As JSON values, in the form of the row's other shares."""
         amounts = {"calls": self.calls, "total_ns": self.total_ns}
         where = {"worker": self.worker, "find": self.find}
@@ -85,29 +85,33 @@ def compare_ranks(ranks: Sequence[RankCalls], unread: int) -> dict[str, Any]:
         ranks: The ranks that were read.
         unread: How many others there are.
     """
-    having = sorted((rank for rank in ranks if rank.calls), key=lambda rank: -rank.total_ns)
+    callers = sorted((rank for rank in ranks if rank.calls), key=lambda rank: -rank.total_ns)
     absent = [rank.label for rank in ranks if not rank.calls]
-    sentences = [_slowest(having)] if having else []
-    if absent and having:
+    sentences = [_slowest(callers)] if callers else []
+    if absent and callers:
         few = len(absent) <= _MOST_NAMED
         sentences.append(f"Not on {listed(absent)}." if few else f"Not on {len(absent)} of {len(ranks)} ranks.")
     if unread:
         more = "1 more rank is not read: its trace is" if unread == 1 else f"{unread} more ranks are not read: they are"
         sentences.append(f"{more} large.")
-    shown = having
-    if len(having) > MOST_LISTED:
+    examples = callers
+    if len(callers) > MOST_LISTED:
         slowest = MOST_LISTED - 2
-        shown = [*having[:slowest], having[max(slowest, len(having) // 2)], having[-1]]
-    return {"text": " ".join(sentences), "ranks": [rank.described() for rank in shown]}
+        examples = [
+            *callers[:slowest],
+            callers[max(slowest, len(callers) // 2)],
+            callers[-1],
+        ]
+    return {"text": " ".join(sentences), "ranks": [rank.describe() for rank in examples]}
 
 
-def _slowest(having: Sequence[RankCalls]) -> str:
-    slowest, usual = having[0], median(rank.total_ns for rank in having)
-    if len(having) == 1:
+def _slowest(callers: Sequence[RankCalls]) -> str:
+    slowest, usual = callers[0], median(rank.total_ns for rank in callers)
+    if len(callers) == 1:
         return f"Only on {slowest.label}."
     if slowest.total_ns <= _ALIKE * usual:
-        return f"{len(having)} ranks take about the same time: {time(usual)}."
+        return f"{len(callers)} ranks take about the same time: {time(usual)}."
     factor = digits(slowest.total_ns / usual) if usual else "many"
     name = slowest.label[:1].upper() + slowest.label[1:]
-    waiting = " Time in communication includes waiting for other ranks." if slowest.waits else ""
-    return f"{name} takes longest: {time(slowest.total_ns)}, {factor} × the median of {len(having)} ranks.{waiting}"
+    remark = " Time in communication includes waiting for other ranks." if slowest.waits else ""
+    return f"{name} takes longest: {time(slowest.total_ns)}, {factor} × the median of {len(callers)} ranks.{remark}"

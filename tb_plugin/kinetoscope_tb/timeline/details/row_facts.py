@@ -126,8 +126,8 @@ def _texts(values: pl.Series, rows: pl.Series) -> pl.Series:
 def _largest(kind: str, calls: pl.DataFrame, *also: pl.Expr) -> list[dict[str, Any]]:
     """The calls by `text`, those with most time first; calls without a text are left out."""
     sums = pl.len().cast(pl.Int64).alias("calls"), pl.col("dur_ns").sum().alias("total_ns")
-    counted = calls.filter(pl.col("text").is_not_null()).group_by("text").agg(*sums, *also)
-    largest = counted.sort("total_ns", "text", descending=[True, False]).head(MOST)
+    sums_by_text = calls.filter(pl.col("text").is_not_null()).group_by("text").agg(*sums, *also)
+    largest = sums_by_text.sort("total_ns", "text", descending=[True, False]).head(MOST)
     return [{"kind": kind, "stack": None, "instances": None, **row} for row in largest.to_dicts()]
 
 
@@ -167,24 +167,24 @@ def _lines(calls: pl.DataFrame, stacks: Stacks) -> list[dict[str, Any]]:
     largest = times.sort("total_ns", "number", descending=[True, False]).head(_MOST_STACKS)
     texts = [text or "" for text in stacks.texts(largest["number"].to_numpy().astype(np.int32))]
     lines = [next((frame for frame in text.split(SEPARATOR) if not is_of_library(frame)), "") for text in texts]
-    merged = (
+    lines_and_stacks = (
         largest.with_columns(pl.Series("text", lines, pl.String), pl.Series("stack", texts, pl.String))
         .filter(pl.col("text") != "")
         .group_by("text", maintain_order=True)
         .agg(pl.col("calls").sum(), pl.col("total_ns").sum(), pl.col("stack").first())
     )
-    rows = merged.sort("total_ns", "text", descending=[True, False]).head(MOST).to_dicts()
+    rows = lines_and_stacks.sort("total_ns", "text", descending=[True, False]).head(MOST).to_dicts()
     return [{"kind": "line", "instances": None, **row} for row in rows]
 
 
 def _shapes(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
     """The shapes of inputs, without those at the end that are of no tensor, and the number format of the first."""
     shapes, types = (_texts(trace.all_host_events[name], calls["source"]) for name in _INPUTS)
-    trimmed = shapes.str.replace(r"(, \[\])+\]$", "]").str.replace(r"^\[(.*)\]$", "${1}")
+    dimensions = shapes.str.replace(r"(, \[\])+\]$", "]").str.replace(r"^\[(.*)\]$", "${1}")
     formats = {name: number_format for name, (number_format, _) in DTYPES.items()}
     first = types.str.extract(r'^\["([^"]+)').replace_strict(formats, default="").fill_null("")
-    text = (trimmed + " " + first).str.strip_chars()
-    return _largest("input", calls.with_columns(text=text).filter(~trimmed.is_in(["", "[]"])))
+    text = (dimensions + " " + first).str.strip_chars()
+    return _largest("input", calls.with_columns(text=text).filter(~dimensions.is_in(["", "[]"])))
 
 
 def _launches(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
@@ -200,8 +200,8 @@ def _steps(calls: pl.DataFrame, trace: Trace) -> list[dict[str, Any]]:
         return []
     sums = calls.group_by("step").agg(pl.len().cast(pl.Int64).alias("calls"), pl.col("dur_ns").sum().alias("total_ns"))
     steps = trace.steps.select(pl.col("name").cast(pl.String)).with_row_index("step").cast({"step": pl.Int64})
-    joined = steps.join(sums, on="step", how="left", maintain_order="left")
-    return joined.select("name", pl.col("calls", "total_ns").fill_null(0)).to_dicts()
+    rows = steps.join(sums, on="step", how="left", maintain_order="left")
+    return rows.select("name", pl.col("calls", "total_ns").fill_null(0)).to_dicts()
 
 
 def _roof(calls: pl.DataFrame, trace: Trace) -> dict[str, Any] | None:
@@ -214,12 +214,12 @@ def _roof(calls: pl.DataFrame, trace: Trace) -> dict[str, Any] | None:
     kernels = device.filter((pl.col("kind") == "kernel") & is_own)
     if kernels.is_empty():
         return None
-    known = [group for group in KernelWork.of(trace, kernels).groups if group.roof_ns is not None and group.time_ns]
-    total = sum(group.time_ns for group in known)
+    groups = [group for group in KernelWork.of(trace, kernels).groups if group.roof_ns is not None and group.time_ns]
+    total = sum(group.time_ns for group in groups)
     if not total:
         return None
     return {
-        "roof_frac": sum(group.roof_ns or 0.0 for group in known) / total,
-        "bound_by": known[0].bound_by,
+        "roof_frac": sum(group.roof_ns or 0.0 for group in groups) / total,
+        "bound_by": groups[0].bound_by,
         "time_frac": total / int(kernels["dur_ns"].sum()),
     }

@@ -57,9 +57,9 @@ def link(view: View, name: str) -> Link:
 
 def _name_column(view: View) -> str | None:
     """The first text of the key that isn't a choice of the page, such as the device."""
-    chosen = {parameter.name for parameter in view.parameters}
+    choices = {parameter.name for parameter in view.parameters}
     names = (column.name for column in view.table.columns if column.kind is TEXT)
-    return next((name for name in names if name in view.table.key and name not in chosen), None)
+    return next((name for name in names if name in view.table.key and name not in choices), None)
 
 
 def _origins(trace: Trace, event: Event, source: Provenance | None) -> Iterator[Event]:

@@ -19,7 +19,7 @@ def slice_summaries(timeline: Timeline, numbers: NDArray[np.integer]) -> list[di
     labels = timeline.label[numbers]
     columns = (numbers, tracks, rows - firsts[tracks], timeline.start_ns[numbers], timeline.dur_ns[numbers])
     kinds = timeline.labels.categories[labels]
-    listed = zip(*(column.tolist() for column in (*columns, labels, kinds)), strict=True)
+    rows_of_slices = zip(*(column.tolist() for column in (*columns, labels, kinds)), strict=True)
     return [
         {
             "slice": number,
@@ -30,7 +30,7 @@ def slice_summaries(timeline: Timeline, numbers: NDArray[np.integer]) -> list[di
             "start_ns": start,
             "dur_ns": dur,
         }
-        for number, track, lane, start, dur, label, kind in listed
+        for number, track, lane, start, dur, label, kind in rows_of_slices
     ]
 
 

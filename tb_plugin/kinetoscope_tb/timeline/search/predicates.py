@@ -49,9 +49,9 @@ def _of_op(trace: Trace, timeline: Timeline, name: Value) -> Slices:
 def _of_tracks(attribute: str) -> Callable[[Trace, Timeline, Value], Slices]:
     def slices(_trace: Trace, timeline: Timeline, value: Value) -> Slices:
         is_on_track = np.zeros(timeline.size, bool)
-        for place, track in enumerate(timeline.tracks):
+        for number, track in enumerate(timeline.tracks):
             if getattr(track, attribute) == value:
-                is_on_track[timeline.slices_on(place)] = True
+                is_on_track[timeline.slices_on(number)] = True
         return is_on_track
 
     return slices
@@ -92,8 +92,8 @@ def _of_collective(trace: Trace, timeline: Timeline, predicates: Mapping[str, Va
     collectives = trace.collectives
     rows = rows_where(collectives, **{_COLLECTIVE[name]: value for name, value in predicates.items()})
     host, device = (collectives[name].to_numpy()[rows] for name in ("host_event", "device_event"))
-    launched = np.flatnonzero(np.isin(trace.device_events["op"].to_numpy(), host[host >= 0]))
-    device = np.concatenate([device, launched])
+    rows_launched = np.flatnonzero(np.isin(trace.device_events["op"].to_numpy(), host[host >= 0]))
+    device = np.concatenate([device, rows_launched])
     return np.concatenate([timeline.slices_of("host_events", host), timeline.slices_of("device_events", device)])
 
 
@@ -106,8 +106,8 @@ def slices_at_byte(trace: Trace, timeline: Timeline, offset: Value) -> NDArray[n
 
 def _reaching_beyond(_trace: Trace, timeline: Timeline, at: Value) -> Slices:
     end = timeline.start_ns + timeline.dur_ns
-    reaching: NDArray[np.bool_] = (end > at) | (timeline.start_ns >= at)
-    return reaching
+    mask: NDArray[np.bool_] = (end > at) | (timeline.start_ns >= at)
+    return mask
 
 
 _OF_VALUE: dict[str, tuple[Any, Callable[[Trace, Timeline, Value], Slices]]] = {

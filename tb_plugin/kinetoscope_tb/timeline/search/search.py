@@ -72,7 +72,7 @@ class SearchResult:
         for label in np.flatnonzero(counts).tolist():
             calls[texts[label]] += int(counts[label])
             total_ns[texts[label]] += int(times[label])
-        most = sorted(calls.items(), key=lambda named: (-named[1], named[0]))[:MOST_NAMES]
+        most = sorted(calls.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NAMES]
         return [(name, count, total_ns[name]) for name, count in most]
 
     def histogram(self) -> list[int]:
@@ -92,7 +92,7 @@ class SearchResult:
         return (starts.size if at is None else int(np.searchsorted(starts, at))) - 1
 
 
-def parsed(text: str, views: Mapping[str, View]) -> str:
+def parse_find(text: str, views: Mapping[str, View]) -> str:
     """The canonical JSON of a `find` parameter.
 
     Args:
@@ -109,11 +109,11 @@ def parsed(text: str, views: Mapping[str, View]) -> str:
         raise BadParameter(f"find={text[:80]!r} isn't possible; it is a JSON object.") from None
     if not isinstance(find, dict) or not find:
         raise BadParameter(f"find={text[:80]!r} isn't possible; it is a JSON object with at least one key.")
-    allowed = _allowed_keys(find, views)
+    types_of_keys = _allowed_keys(find, views)
     for name, value in find.items():
-        if name not in allowed:
-            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} here; it has {', '.join(allowed)}.")
-        types = allowed[name] if isinstance(allowed[name], tuple) else (allowed[name],)
+        if name not in types_of_keys:
+            raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} here; it has {', '.join(types_of_keys)}.")
+        types = types_of_keys[name] if isinstance(types_of_keys[name], tuple) else (types_of_keys[name],)
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise BadParameter(f"find can't have {name[:MOST_SHOWN]!r} = {str(value)[:MOST_SHOWN]!r}.")
         if isinstance(value, int) and abs(value) >= 1 << 63:
@@ -132,11 +132,11 @@ def _allowed_keys(find: dict[str, Any], views: Mapping[str, View]) -> dict[str, 
         return {**_OF_LABELS, **VALUES}
     view = views.get(find["view"]) if isinstance(find["view"], str) else None
     if view is None or view.slices is None:
-        having = ", ".join(view.id for view in views.values() if view.slices)
-        raise BadParameter(f"Rows of {str(find['view'])[:MOST_SHOWN]!r} have no slices; those of {having} have.")
+        ids = ", ".join(view.id for view in views.values() if view.slices)
+        raise BadParameter(f"Rows of {str(find['view'])[:MOST_SHOWN]!r} have no slices; those of {ids} have.")
     types = {column.name: (column.kind.dtype.to_python(), type(None)) for column in view.table.columns}
-    restricting = {"phase": (str, type(None))} if view.takes_steps else {}
-    return {"view": str, "text": str, **restricting, **{name: types[name] for name in view.table.key}}
+    of_steps = {"phase": (str, type(None))} if view.takes_steps else {}
+    return {"view": str, "text": str, **of_steps, **{name: types[name] for name in view.table.key}}
 
 
 def search(trace: Trace, timeline: Timeline, find: str, views: Mapping[str, View]) -> SearchResult:
@@ -182,15 +182,15 @@ def _mask(timeline: Timeline, numbers: NDArray[np.integer] | NDArray[np.bool_]) 
 
 def _labels(timeline: Timeline, query: dict[str, Any]) -> NDArray[np.bool_] | None:
     """Mask of the labels that the find selects; None if it has no such key."""
-    labels, passed = timeline.labels, None
+    labels, mask = timeline.labels, None
     if text := query.get("text"):
-        passed = texts_with(text, labels.texts)
+        mask = texts_with(text, labels.texts)
     if "view" in query:
-        return passed
+        return mask
     if "category" in query:
         is_of = labels.categories == CATEGORIES.index(query["category"])
-        passed = is_of if passed is None else passed & is_of
+        mask = is_of if mask is None else mask & is_of
     if "name" in query:
         is_so = np.array([text == (query["name"] or "") for text in labels.texts], bool)
-        passed = is_so if passed is None else passed & is_so
-    return passed
+        mask = is_so if mask is None else mask & is_so
+    return mask

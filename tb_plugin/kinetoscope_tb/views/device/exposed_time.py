@@ -14,7 +14,7 @@ from ...arrays.gather import fraction
 from ...measures.recording.contents import has_device_events
 from ...measures.time.exposure import exposure
 from ...measures.time.idle import Windows, axes
-from ...pictures import Stacked
+from ...pictures import StackedBars
 from ...table import DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import device_work
@@ -25,7 +25,7 @@ class ExposedTime(Table):
     """How much communication and copying was exposed, in all steps or in one; all parts add up to the window."""
 
     key, weight = ("device", "step"), "exposed_communication_ns"
-    picture = Stacked("window_ns", ("computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"))
+    picture = StackedBars("window_ns", ("computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"))
 
     device = Column(ID, "Index of the device.")
     step = Column(TEXT, "Number of the step; `all` from the start of the first to the end of the last.")

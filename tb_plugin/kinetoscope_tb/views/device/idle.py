@@ -18,7 +18,7 @@ from ...measures.time.exposure import exposure
 from ...measures.time.host_activity import host_activity
 from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
 from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
-from ...pictures import Stacked
+from ...pictures import StackedBars
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import device_work
@@ -31,7 +31,7 @@ class Idle(Table):
     """How long each device and stream was idle, and why: busy time and causes add up to the window."""
 
     key = ("scope", "device", "stream", "step")  # no weight: the idle time of streams adds up to nothing
-    picture = Stacked(
+    picture = StackedBars(
         whole="window_ns",
         parts=(
             "busy_ns",

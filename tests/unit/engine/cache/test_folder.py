@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path
 
-from kinetoscope_tb.engine.cache import Cache, configured, is_worth_caching, version
+from kinetoscope_tb.engine.cache import Cache, configured_cache, is_worth_caching, version
 from kinetoscope_tb.engine.cache.folder import ABANDONED_AFTER_S, FEWEST_EVENTS
 from support.build import TraceBuilder
 
@@ -308,7 +308,7 @@ def test_entries_are_for_the_user_alone(cache):
 )
 def test_the_environment_names_the_folder(environment, folder, environ):
     environ(environment)
-    cache = configured()
+    cache = configured_cache()
     assert (cache and str(cache.folder)) == folder
 
 
@@ -327,13 +327,13 @@ def environ(monkeypatch):
 
 def test_without_a_variable_it_is_the_user_s_cache_folder(environ):
     environ({})
-    assert configured().folder == user_cache_path("kinetoscope", appauthor=False, opinion=False)
+    assert configured_cache().folder == user_cache_path("kinetoscope", appauthor=False, opinion=False)
 
 
 def test_a_user_without_a_home_has_no_cache(environ, monkeypatch):
     environ({})
     monkeypatch.setattr("kinetoscope_tb.engine.cache.folder._default_folder", lambda: Path("~/.cache/kinetoscope"))
-    assert configured() is None
+    assert configured_cache() is None
 
 
 @pytest.mark.parametrize(
@@ -341,12 +341,12 @@ def test_a_user_without_a_home_has_no_cache(environ, monkeypatch):
 )
 def test_the_environment_names_the_capacity(text, size, environ):
     environ({"KINETOSCOPE_CACHE": "/x", "KINETOSCOPE_CACHE_SIZE": text})
-    assert configured().capacity_bytes() == size
+    assert configured_cache().capacity_bytes() == size
 
 
 def test_a_capacity_that_is_none_is_told_and_the_default_used(caplog, environ):
     environ({"KINETOSCOPE_CACHE": "/x", "KINETOSCOPE_CACHE_SIZE": "lots"})
-    cache = configured()
+    cache = configured_cache()
     assert "such as 500M or 20G" in caplog.text
     assert 0 < cache.capacity_bytes() <= 4 << 30
 

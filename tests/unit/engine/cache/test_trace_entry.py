@@ -53,7 +53,7 @@ def written(trace):
 
 
 def reopened(trace):
-    return trace_entry.opened(Reader.of(written(trace).getvalue(), trace_entry.MAGIC))
+    return trace_entry.read(Reader.of(written(trace).getvalue(), trace_entry.MAGIC))
 
 
 def assert_same(got, expected):
@@ -165,7 +165,7 @@ WHOLE = written(BUILT).getvalue()
 def outcome(data):
     """`same`, or that it was seen to be broken; anything else fails the test."""
     try:
-        trace = trace_entry.opened(Reader.of(data, trace_entry.MAGIC))
+        trace = trace_entry.read(Reader.of(data, trace_entry.MAGIC))
     except BrokenEntry:
         return "broken"
     assert_same(trace, BUILT)
