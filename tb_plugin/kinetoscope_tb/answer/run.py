@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ..advice.communication import OF_ONE_RECORDING, PACE, RECORD_ALL, SMALL_BYTES
+from ..advice.communication import RECORD_ALL, SMALL_BYTES
+from ..advice.exposure import Transfers
 from ..advice.model import Certainty, Culprit
 from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
@@ -39,8 +39,6 @@ _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
 _NEARLY_ALL = 0.9  # of the time of all calls
 _MORE = 1.02  # times the calls of another rank
-_IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
-"""Where the title of a late rank says in which steps it is late."""
 _LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."
 _CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
@@ -175,7 +173,7 @@ def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
     if own is None:
         return claim
     code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-    title = _with_place(claim.title, code.function) if code.function else claim.title
+    title = _with_place(claim, code.function) if code.function else claim.title
     evidence = f"{claim.evidence} Its own recording says: {own.title}"
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
 
@@ -204,14 +202,15 @@ def _with_own_steps(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Row
             evidence = f"{claim.evidence} In these steps `{work.name}` takes {text.time(there)}, else "
             evidence += f"{text.time(elsewhere)}."
             code = replace(work.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-            title = _with_place(claim.title, work.name)
+            title = _with_place(claim, work.name)
             return replace(claim, title=title, evidence=evidence, action=_LESS_THERE, culprit=code)
     return claim
 
 
-def _with_place(title: str, name: str) -> str:
+def _with_place(claim: Claim, name: str) -> str:
     """The title of a late rank, with what most of its lateness is in."""
-    return _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", title, count=1)
+    rank, worker = claim.culprit.rank, claim.culprit.worker
+    return f"{claim.title} Most of what {worker if rank is None else f'rank {rank}'} takes longer is in `{name}`."
 
 
 def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bool]:
@@ -251,7 +250,7 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) ->
     name = max(more_ns, key=more_ns.__getitem__, default="")
     if not name or more_ns[name] < _MOSTLY * late_ns:
         return claim
-    title = _with_place(claim.title, name)
+    title = _with_place(claim, name)
     row, often = operators[name], operators[name]["calls"] / late.steps
     takes = "takes" if often == 1 else "take"
     own = f"{text.times(often, 'call')} of `{name}` {takes} {text.time(row['mean_ns'])}"
@@ -299,7 +298,8 @@ def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
 
     That takes a recording of each rank: else one that wasn't recorded may have come last.
     """
-    if claim.id not in _OF_COMMUNICATION or "rank_steps" not in frames or "communication" not in frames:
+    exposure = claim.exposure
+    if exposure is None or "rank_steps" not in frames or "communication" not in frames:
         return claim
     steps = [row for row in rows_of(frames["rank_steps"]) if row["worker"] == worker and row["is_complete"]]
     calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
@@ -308,24 +308,16 @@ def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
         return claim
     if any(row["wait_ns"] is None for row in steps):
         return claim
-    wait, transfer = (
-        text.time(sum(row[name] for row in steps) / len(steps)) for name in ("wait_ns", "exposed_transfer_ns")
-    )
-    split = f" Waiting for other ranks takes {wait} of it, moving data {transfer}."
-    evidence = OF_ONE_RECORDING.sub(split, claim.evidence)
-    return replace(claim, evidence=PACE.sub(lambda match: _with_transfer(match, calls), evidence))
+    wait, transfer = (sum(row[name] for row in steps) / len(steps) for name in ("wait_ns", "exposed_transfer_ns"))
+    fastest = _fastest_transfer(calls, exposure.kind.name) if exposure.kind else None
+    return replace(claim, evidence=exposure.evidence(Transfers(wait, transfer, fastest)))
 
 
-def _with_transfer(pace: re.Match[str], calls: Sequence[dict[str, Any]]) -> str:
-    """How long the fastest large call of a kind moves data, once all ranks have come."""
+def _fastest_transfer(calls: Sequence[dict[str, Any]], kind: str) -> tuple[int, int] | None:
+    """Bytes of the fastest large call of a kind, and how long it moves data once all ranks have come."""
     large = [
-        row
+        (row["message_bytes"], row["mean_transfer_ns"])
         for row in calls
-        if row["operation"] == pace["kind"] and row["mean_transfer_ns"] and (row["message_bytes"] or 0) >= SMALL_BYTES
+        if row["operation"] == kind and row["mean_transfer_ns"] and (row["message_bytes"] or 0) >= SMALL_BYTES
     ]
-    if not large:
-        return f"is {pace['kind']} {pace['calls']}"
-    fastest = max(large, key=lambda row: row["message_bytes"] / row["mean_transfer_ns"])
-    size, ns = fastest["message_bytes"], fastest["mean_transfer_ns"]
-    moves = f"which moves {text.digits(size / 1e6)} MB in {text.time(ns)} once all ranks have come"
-    return f"is {pace['kind']} {pace['calls']}, {moves} ({text.digits(size / ns)} GB/s)"
+    return max(large, key=lambda call: call[0] / call[1], default=None)
