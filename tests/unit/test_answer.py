@@ -7,6 +7,7 @@ import pytest
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.communication import RECORD_ALL
+from kinetoscope_tb.advice.exposure import Exposure, KindOfCalls
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Advice, Culprit
 from kinetoscope_tb.advice.witnesses import examine
@@ -129,7 +130,7 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
         *("Rank 2 is late.", "communication. 4 ms of it per step is waiting for rank2.", "copies.")
     ]
     assert answer.verdict.culprit == Culprit(rank=2, worker="rank2")
-    assert answer.claims[1].action == "Make rank2 as fast as the other ranks first."
+    assert answer.claims[1].action == "Make rank2 as fast as the other ranks first. On rank2: Do."
     assert answer.next[0].command == "kinetoscope view stragglers runs --run ddp --filter rank2"
     own = with_ranks(of_rank("rank2", "communication"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3)
     assert own.claims[1].title == "communication."
@@ -268,6 +269,22 @@ def test_waits_that_one_recording_bounds_are_measured_by_all():
     assert " At least " in alone.evidence
     assert " At least " not in claim.evidence
     assert claim.evidence.endswith(" Waiting for other ranks takes 15 ms of it, moving data 6.71 ms.")
+
+
+def test_what_a_stage_waits_for_others_is_the_bubble_of_its_pipeline():
+    exposure = Exposure("", KindOfCalls("recv", "97 %", "1 call per step", "", None), None, "")
+    row = {"rule": "pipeline", "action": "Use more micro-batches.", "confidence": "medium", "filter": None}
+    own = of_rank("rank1", "communication")
+    claims = tuple(replace(claim, exposure=exposure, saving_ns=6 * MS) for claim in own.claims)
+    actions = []
+    for saving_ns, wait_ns in ((5 * MS, 4 * MS), (5 * MS, 2 * MS), (None, 4 * MS)):
+        frames = {
+            "run_advice": run_rows(**row, title="Stage 1 waits.", saving_ns=saving_ns),
+            "rank_steps": steps_of_ranks([10] * 4).with_columns(wait_ns=pl.lit(wait_ns, pl.Int64)),
+        }
+        answer = with_ranks(replace(own, claims=claims), frames, EVERY_VIEW, 3)
+        actions += [claim.action for claim in answer.claims if claim.id == "communication"]
+    assert actions == ["Use more micro-batches.", own.claims[0].action, own.claims[0].action]
 
 
 def test_what_other_checks_say_of_communication_stays_behind_what_all_ranks_know():

@@ -12,6 +12,7 @@ from ..advice.exposure import Transfers
 from ..advice.model import Certainty, Culprit
 from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
+from ..names.collectives import PEER_TO_PEER
 from .model import Answer, Claim, RowKey, Rows
 from .recording import MOST, Views, not_said_of, question_of, rows_of
 
@@ -92,6 +93,7 @@ def with_ranks(
     own = _behind_slow_ranks(recording, late_claims, rank_rows)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
     own = (_with_waits(claim, frames, recording.worker) for claim in own)
+    own = (_with_bubble(claim, of_run, frames, recording) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
@@ -274,7 +276,7 @@ def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) ->
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
         wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
-        yield _after(claim, text.listed(names), wait, recording.step_noun) if is_wait else claim
+        yield _after(claim, late, wait, recording.step_noun) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -288,9 +290,32 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, slow: str, wait: str, noun: str) -> Claim:
+def _after(claim: Claim, late: list[Claim], wait: str, noun: str) -> Claim:
+    """Communication that waits for late ranks: what to do is what is to do there."""
+    slow = text.listed([other.filter for other in late])
     title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
-    return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")
+    action = f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
+    return replace(claim, title=title, action=action)
+
+
+def _with_bubble(claim: Claim, of_run: list[Claim], frames: Frames, recording: Answer) -> Claim:
+    """Communication of a pipeline's stage that is mostly its bubble: what to do is what makes that smaller."""
+    bubble = next((other for other in of_run if other.id == "pipeline" and other.saving_ns), None)
+    kind = claim.exposure.kind if claim.exposure else None
+    if bubble is None or kind is None or kind.name not in PEER_TO_PEER or "rank_steps" not in frames:
+        return claim
+    steps = _complete_steps(frames, recording.worker)
+    waits = [row["wait_ns"] for row in steps if row["wait_ns"] is not None]
+    wait_ns = sum(waits) / len(waits) if waits else 0
+    if wait_ns < _MOSTLY * (claim.saving_ns or 0):
+        return claim
+    rest = f"{text.time(wait_ns)} of it per {recording.step_noun} is waiting for other stages of the pipeline."
+    return replace(claim, title=f"{claim.title} {rest}", action=bubble.action)
+
+
+def _complete_steps(frames: Frames, worker: str) -> list[dict[str, Any]]:
+    """The complete steps of a worker, by the view `rank_steps`."""
+    return [row for row in rows_of(frames["rank_steps"]) if row["worker"] == worker and row["is_complete"]]
 
 
 def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
@@ -301,7 +326,7 @@ def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
     exposure = claim.exposure
     if exposure is None or "rank_steps" not in frames or "communication" not in frames:
         return claim
-    steps = [row for row in rows_of(frames["rank_steps"]) if row["worker"] == worker and row["is_complete"]]
+    steps = _complete_steps(frames, worker)
     calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
     known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
     if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
