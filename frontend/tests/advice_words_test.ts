@@ -3,7 +3,7 @@ import type { Claim, Summary, Table } from "../src/api/types.ts";
 import { inWordsOf } from "../src/app/advice_words.ts";
 
 const claim = (about: Claim["about"], id: string, action: string) =>
-  ({ about, id, title: `${id}.`, evidence: `Of ${about}.`, action }) as Claim;
+  ({ about, id, title: `${id}.`, evidence: `Of ${about}.`, action, saving_ns: 3, saving_frac: 0.3 }) as Claim;
 
 Deno.test("advice names the rank that the summary of the run names", () => {
   const verdict = claim("run", "communication", "Look at the links.");
@@ -14,6 +14,8 @@ Deno.test("advice names the rank that the summary of the run names", () => {
       title: ["Old.", "Copies."],
       evidence: ["Of one.", "Of copies."],
       action: ["Find the rank.", "Pin."],
+      saving_ns: [7, 1],
+      saving_frac: [0.7, 0.1],
     },
   } as unknown as Table;
   same(inWordsOf({ verdict, also } as Summary, advice).data, {
@@ -21,5 +23,7 @@ Deno.test("advice names the rank that the summary of the run names", () => {
     title: ["communication.", "Copies."],
     evidence: ["Of recording.", "Of copies."],
     action: ["Make rank1 faster.", "Pin."],
+    saving_ns: [3, 1],
+    saving_frac: [0.3, 0.1],
   });
 });

@@ -287,6 +287,21 @@ def test_what_a_stage_waits_for_others_is_the_bubble_of_its_pipeline():
     assert actions == ["Use more micro-batches.", own.claims[0].action, own.claims[0].action]
 
 
+@pytest.mark.parametrize(("wait_ms", "saving_ms"), [(4, 1), (2, 5)])
+def test_what_the_host_of_a_rank_saves_is_bounded_by_ranks_that_it_waits_for(wait_ms, saving_ms):
+    times = {"total_ns": pl.lit(11 * MS, pl.Int64), "wait_ns": pl.lit(wait_ms * MS, pl.Int64)}
+    frames = {"rank_steps": steps_of_ranks([11 - wait_ms] * 4).with_columns(**times)}
+    own = of_rank("rank2", "host_bound", "copies")
+    claims = own.claims[0], replace(own.claims[1], saving_ns=2 * MS)
+    answer = with_ranks(replace(own, claims=claims), frames, EVERY_VIEW, 3)
+    assert {claim.id: claim.saving_ns for claim in answer.claims} == {"host_bound": saving_ms * MS, "copies": 2 * MS}
+    assert answer.verdict.id == ("host_bound" if wait_ms == 2 else "copies")
+    said = "waits 4 ms per step for others, the slowest of which takes 10 ms without waiting: while it does, this rank "
+    assert (f"{said}alone saves at most 1 ms, not 5 ms." in " ".join(claim.evidence for claim in answer.claims)) == (
+        wait_ms == 4
+    )
+
+
 def test_what_other_checks_say_of_communication_stays_behind_what_all_ranks_know():
     made = simulated(Truth(**LATE))
     own = recording_answer(trace_of(made, 0).build(), EVERY_VIEW, cached_frame)

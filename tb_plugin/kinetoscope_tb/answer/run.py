@@ -87,20 +87,20 @@ def with_ranks(
         workers: How many the run has.
         late: The answers about the recordings of `late_workers`, which name their code.
     """
-    rank_rows = _rank_rows(frames)
+    rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
     of_run = claims_of_run(frames, views, late or [recording], recording)
     late_claims = [claim for claim in of_run if claim.id in LATE]
     own = _behind_slow_ranks(recording, late_claims, rank_rows)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
-    own = (_with_waits(claim, frames, recording.worker) for claim in own)
-    own = (_with_bubble(claim, of_run, frames, recording) for claim in own)
+    own = (_with_waits(claim, frames, rank_steps, recording.worker) for claim in own)
+    own = (_with_bubble(claim, of_run, rank_steps, recording) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
     others = {"other_ranks": f"… and {text.times(left_out, 'rank')} that took less"} if left_out > 0 else {}
     return replace(
         recording,
-        claims=(*causes, *own, *rest),
+        claims=(*causes, *_at_pace_of_others(list(own), rank_steps, recording), *rest),
         not_said=(*not_said_of(of_run), *recording.not_said),
         sentences={**recording.sentences, **others},
         rows={**recording.rows, **({"stragglers": rank_rows[:MOST_RANKS]} if rank_rows else {})},
@@ -115,8 +115,7 @@ def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: A
         frames, views, late: As in `with_ranks`.
         other: The answer about a recording that a late rank's operators are compared with.
     """
-    rank_rows = _rank_rows(frames)
-    rank_steps = rows_of(frames["rank_steps"]) if "rank_steps" in frames else ()
+    rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
     claims = [_claim(row, rank_rows, views) for row in rows_of(frames["run_advice"])] if "run_advice" in frames else []
     for own_answer in late:
         claims = [_with_cause(claim, own_answer, rank_rows, rank_steps) for claim in claims]
@@ -127,6 +126,10 @@ def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: A
 
 def _rank_rows(frames: Frames) -> Rows:
     return rows_of(frames["stragglers"]) if "stragglers" in frames else ()
+
+
+def _rank_steps(frames: Frames) -> Rows:
+    return rows_of(frames["rank_steps"]) if "rank_steps" in frames else ()
 
 
 def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
@@ -217,6 +220,17 @@ def _with_place(claim: Claim, name: str) -> str:
 
 def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bool]:
     """The complete steps of a rank, and whether it takes longer there than the others, by what it is late by."""
+    own, others = _times_without_waiting(rank_steps, worker)
+    before = f"{worker} "
+    return {
+        step.removeprefix(before): ns - median(others[step]) >= _MOSTLY * part_ns
+        for step, ns in own.items()
+        if step in others
+    }
+
+
+def _times_without_waiting(rank_steps: Rows, worker: str) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """How long a rank, and each other one, takes for its complete steps without waiting, by the name of the step."""
     own: dict[str, int] = {}
     others: dict[str, list[int]] = {}
     for row in rank_steps:
@@ -225,12 +239,7 @@ def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bo
                 own[row["step"]] = row["without_waiting_ns"]
             else:
                 others.setdefault(row["step"], []).append(row["without_waiting_ns"])
-    before = f"{worker} "
-    return {
-        step.removeprefix(before): ns - median(others[step]) >= _MOSTLY * part_ns
-        for step, ns in own.items()
-        if step in others
-    }
+    return own, others
 
 
 def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) -> Claim:
@@ -298,13 +307,55 @@ def _after(claim: Claim, late: list[Claim], wait: str, noun: str) -> Claim:
     return replace(claim, title=title, action=action)
 
 
-def _with_bubble(claim: Claim, of_run: list[Claim], frames: Frames, recording: Answer) -> Claim:
+def _at_pace_of_others(claims: Sequence[Claim], rank_steps: Rows, recording: Answer) -> list[Claim]:
+    """The claims, those about the host of a rank that waits for others with what it saves alone, in order of that."""
+    bounds = [_bounded_by_others(claim, rank_steps, recording) for claim in claims]
+    in_order = [claim for claim, bound in zip(claims, bounds, strict=True) if claim is bound]
+    for bound in (bound for claim, bound in zip(claims, bounds, strict=True) if claim is not bound):
+        smaller = (
+            i
+            for i, other in enumerate(in_order)
+            if other.is_in_order or (other.saving_ns is not None and other.saving_ns < (bound.saving_ns or 0))
+        )
+        in_order.insert(next(smaller, len(in_order)), bound)
+    return in_order
+
+
+def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Claim:
+    """A claim about the host of a rank that waits for others meanwhile: no step gets shorter than theirs.
+
+    That counts where it waits for half as long as it would save: other ranks that take as long as this one do what it
+    does, and save as much.
+    """
+    saving_ns = claim.saving_ns
+    if claim.id not in _OF_HOST or not saving_ns:
+        return claim
+    _, others = _times_without_waiting(rank_steps, recording.worker)
+    steps = _complete_steps(rank_steps, recording.worker)
+    waits = [(row, max(others[row["step"]])) for row in steps if row["wait_ns"] is not None and row["step"] in others]
+    if not waits:
+        return claim
+    wait_ns = sum(row["wait_ns"] for row, _ in waits) / len(waits)
+    slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
+    most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
+    if wait_ns < _MOSTLY * saving_ns or most_ns >= saving_ns:
+        return claim
+    evidence = (
+        f"{claim.evidence} This rank waits {text.time(wait_ns)} per {recording.step_noun} for others, the slowest of "
+        f"which takes {text.time(slowest_ns)} without waiting: while it does, this rank alone saves at most "
+        f"{text.time(most_ns)}, not {text.time(saving_ns)}."
+    )
+    frac = None if claim.saving_frac is None else claim.saving_frac * most_ns / saving_ns
+    return replace(claim, evidence=evidence, saving_ns=most_ns, saving_frac=frac)
+
+
+def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording: Answer) -> Claim:
     """Communication of a pipeline's stage that is mostly its bubble: what to do is what makes that smaller."""
     bubble = next((other for other in of_run if other.id == "pipeline" and other.saving_ns), None)
     kind = claim.exposure.kind if claim.exposure else None
-    if bubble is None or kind is None or kind.name not in PEER_TO_PEER or "rank_steps" not in frames:
+    if bubble is None or kind is None or kind.name not in PEER_TO_PEER:
         return claim
-    steps = _complete_steps(frames, recording.worker)
+    steps = _complete_steps(rank_steps, recording.worker)
     waits = [row["wait_ns"] for row in steps if row["wait_ns"] is not None]
     wait_ns = sum(waits) / len(waits) if waits else 0
     if wait_ns < _MOSTLY * (claim.saving_ns or 0):
@@ -313,20 +364,19 @@ def _with_bubble(claim: Claim, of_run: list[Claim], frames: Frames, recording: A
     return replace(claim, title=f"{claim.title} {rest}", action=bubble.action)
 
 
-def _complete_steps(frames: Frames, worker: str) -> list[dict[str, Any]]:
-    """The complete steps of a worker, by the view `rank_steps`."""
-    return [row for row in rows_of(frames["rank_steps"]) if row["worker"] == worker and row["is_complete"]]
+def _complete_steps(rank_steps: Rows, worker: str) -> list[dict[str, Any]]:
+    return [row for row in rank_steps if row["worker"] == worker and row["is_complete"]]
 
 
-def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
+def _with_waits(claim: Claim, frames: Frames, rank_steps: Rows, worker: str) -> Claim:
     """A claim about communication with how much of it is waiting, and how long moving data takes, where that is known.
 
     That takes a recording of each rank: else one that wasn't recorded may have come last.
     """
     exposure = claim.exposure
-    if exposure is None or "rank_steps" not in frames or "communication" not in frames:
+    if exposure is None or "communication" not in frames:
         return claim
-    steps = _complete_steps(frames, worker)
+    steps = _complete_steps(rank_steps, worker)
     calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
     known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
     if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
