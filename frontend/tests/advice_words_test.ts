@@ -2,17 +2,28 @@ import { deepStrictEqual as same } from "node:assert/strict";
 import type { Claim, Summary, Table } from "../src/api/types.ts";
 import { inWordsOf } from "../src/app/advice_words.ts";
 
-const claim = (about: Claim["about"], id: string, action: string) => ({ about, id, title: `${id}.`, action }) as Claim;
+const claim = (about: Claim["about"], id: string, action: string) =>
+  ({ about, id, title: `${id}.`, evidence: `Of ${about}.`, action, saving_ns: 3, saving_frac: 0.3 }) as Claim;
 
 Deno.test("advice names the rank that the summary of the run names", () => {
   const verdict = claim("run", "communication", "Look at the links.");
   const also = [claim("recording", "communication", "Make rank1 faster.")];
   const advice = {
-    data: { rule: ["communication", "copies"], title: ["Old.", "Copies."], action: ["Find the rank.", "Pin."] },
+    data: {
+      rule: ["communication", "copies"],
+      title: ["Old.", "Copies."],
+      evidence: ["Of one.", "Of copies."],
+      action: ["Find the rank.", "Pin."],
+      saving_ns: [7, 1],
+      saving_frac: [0.7, 0.1],
+    },
   } as unknown as Table;
   same(inWordsOf({ verdict, also } as Summary, advice).data, {
     rule: ["communication", "copies"],
     title: ["communication.", "Copies."],
+    evidence: ["Of recording.", "Of copies."],
     action: ["Make rank1 faster.", "Pin."],
+    saving_ns: [3, 1],
+    saving_frac: [0.3, 0.1],
   });
 });

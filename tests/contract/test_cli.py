@@ -166,6 +166,15 @@ def test_of_several_traces_the_newest_is_shown_and_it_says_so(kinetoscope, tmp_p
     assert "span 10 of 2, the newest; choose another with --span: 2" in err
 
 
+@pytest.mark.parametrize("words", [("view", "advice"), ("summary",)])
+def test_what_one_rank_says_points_to_what_all_say(kinetoscope, tmp_path, words):
+    put(tmp_path, *(f"run/rank{rank}.2.pt.trace.json" for rank in (0, 1)))
+    note = "rank1 alone, one of 2 ranks: `kinetoscope summary` without --worker compares all."
+    assert note in kinetoscope(*words, str(tmp_path), "--worker", "rank1")[1]
+    file = str(tmp_path / "run/rank1.2.pt.trace.json")
+    assert note not in kinetoscope(*words, file)[1]
+
+
 def test_a_span_that_is_a_time_is_shown_as_one(kinetoscope, tmp_path):
     put(tmp_path, *(f"host_1.{ns}.pt.trace.json" for ns in (1733769848514071115, 1733770537022695153)))
     _, _, err = kinetoscope("view", "steps", str(tmp_path))

@@ -298,6 +298,8 @@ export interface Summary {
   usual_step_ns: number | null;
   rows: { top?: Record<string, Value>[] };
 }
+/** While the ranks of a run are compared, and late ones are read, what is known so far. */
+export type LoadingSummary = Loading & { so_far?: Summary };
 
 /** One event as recorded in the file; a number that JavaScript would round is a string in `value`. */
 export interface RawEvent {

@@ -1,7 +1,17 @@
 /** The answers of the server about the selected trace, or another one, for components. */
 
 import { useMemo, useRef } from "preact/hooks";
-import type { EventAnswer, Failed, Loading, Missing, Query, Summary, Table, ViewAnswer } from "../api/types.ts";
+import type {
+  EventAnswer,
+  Failed,
+  Loading,
+  LoadingSummary,
+  Missing,
+  Query,
+  Summary,
+  Table,
+  ViewAnswer,
+} from "../api/types.ts";
 import { inWordsOf } from "./advice_words.ts";
 import { cachedAnswer, useResource } from "./resource.ts";
 import { trace, workersOf } from "./router.ts";
@@ -17,7 +27,7 @@ export interface TracePlace {
 }
 
 /** The answer about a trace; null before the first. `version` changes when another file that it is about does. */
-function useAnswerAbout<T extends ViewAnswer | EventAnswer | Summary>(
+function useAnswerAbout<T extends ViewAnswer | EventAnswer | Summary | LoadingSummary>(
   route: "view" | "compare" | "event" | "answer",
   query: Query,
   version = "",
@@ -68,17 +78,15 @@ export const useComparison = (view: string, query: Query, version: string): Show
 /** The place that nothing is asked of. */
 export const NOWHERE: TracePlace = { run: "", worker: "", span: "", version: "" };
 
-/** A summary, and whether it is of the trace alone since its ranks are still being compared. */
+/** A summary, and whether it is what is known so far: ranks are still being compared. */
 export type ShownSummary = ShownAnswer<Summary> & { isComparing: boolean };
 
-/** The summary of the selected trace, with what its ranks say of each other; of the trace alone until they are summed up. */
+/** The summary of the selected trace, with what its ranks say of each other. */
 export function useSummary(place = trace.value): ShownSummary {
   const of = workersOf(place.run).length > 1 ? "run" : "recording";
-  const whole = useAnswerAbout<Loading | Failed | Summary>("answer", { of }, "", place),
-    isWhole = !whole || whole.state === "ready";
-  const isAlone = of === "run" && !isWhole;
-  const own = useAnswerAbout<Summary>("answer", { of: "recording" }, "", isAlone ? place : NOWHERE);
-  return { ...useShown<Summary>(isAlone ? own : whole), isComparing: isAlone && whole?.state === "loading" };
+  const answer = useAnswerAbout<LoadingSummary | Failed | Summary>("answer", { of }, "", place);
+  const soFar = answer?.state === "loading" && answer.so_far;
+  return { ...useShown<Summary>(soFar || answer), isComparing: Boolean(soFar) };
 }
 
 const ADVICE = "advice";

@@ -7,7 +7,6 @@ time at another moment.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,6 +21,7 @@ from ..measures.time.exposure import exposed_on_host
 from ..names import text
 from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
+from .exposure import Exposure, KindOfCalls
 from .facts import Facts
 from .model import COMMUNICATING, Advice, Candidate, Cleared, Unknown
 
@@ -39,16 +39,6 @@ _COALESCE = (
 )
 RECORD_ALL = "Find the rank that comes last: *Ranks* compares all that are recorded at the same time."
 """What finds a late rank as long as one recording is known."""
-
-_MAY_WAIT = " It may hold time that others made this rank wait."
-_WAITS_AT_LEAST = (
-    " At least {} of it{} is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at twice the time of "
-    "the fastest equal call, moving the data takes no longer than the rest."
-)
-OF_ONE_RECORDING = re.compile("|".join(map(re.escape, (_MAY_WAIT, _WAITS_AT_LEAST))).replace(r"\{\}", ".+?"))
-"""What the evidence says of waits as long as one recording is known."""
-PACE = re.compile(r"is (?P<kind>\w+) (?P<calls>\([^)]*\)), whose fastest large call takes [^(]*\([^)]*\)")
-"""What it says of a call of which nobody knows how much of it is waiting."""
 
 _WAITING = (
     f"{RECORD_ALL} Then even out what ranks do before they meet: batches, sequence lengths, the placement of tables, "
@@ -116,11 +106,12 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
     computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"
     start = f"For {facts.part_of(lengths)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{hidden}"
-    of_calls, remedy, small = _calls(facts, saving, on_device=on_device)
+    exposure, remedy, small = _calls(facts, saving, on_device=on_device)
+    end = " It goes through the host (gloo), though a GPU computes." if through_host else ""
     yield Advice(
         "gloo" if through_host else "communication",
         f"Exposed communication takes {facts.of_steps(lengths)}{small}.",
-        start + of_calls + (" It goes through the host (gloo), though a GPU computes." if through_host else ""),
+        "",
         "Let GPUs talk to each other: `init_process_group('nccl')`." if through_host else remedy,
         None,
         "medium",
@@ -128,6 +119,7 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         "",
         saving,
         COMMUNICATING if on_device else _through_host(facts),
+        exposure=replace(exposure, start=start, end=end),
     )
 
 
@@ -143,11 +135,11 @@ def _through_host(facts: Facts) -> Candidate:
     return replace(COMMUNICATING, spans=without(spans, intervals_of(facts.trace.device_events)), threads=threads)
 
 
-def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str, str]:
+def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure, str, str]:
     """What the calls of the steps that count show.
 
     Returns:
-        (Sentences; what to do; that most of the time is in small calls, as the end of a sentence, or nothing.)
+        (The evidence; what to do; that most of the time is in small calls, as the end of a sentence, or nothing.)
     """
     from ..distributed.collectives.calls import CallRows, calls  # seven modules about ranks
     from ..distributed.process_groups import Groups
@@ -159,15 +151,15 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))
     kinds = counted.group_by("kind").agg(pl.col("exposed_ns").sum())
     kinds = kinds.sort("exposed_ns", "kind", descending=[True, False])
-    sentences, remedy, small = "", _REMEDY, ""
+    kind_of_calls, remedy, small = None, _REMEDY, ""
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
         often = counted.filter(pl.col("kind") == kind).height / facts.count
         calls_text = f"{text.often(often)} call{'' if often == 1 else 's'} {facts.per}"
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
         rest = f"; {text.listed(others)}" if others else ""
-        share = text.percent(longest / whole)
-        sentences = f" {share} of the exposed time is {kind} ({calls_text}){_pace(counted, kind)}{rest}."
+        fastest = _fastest_large_call(counted, kind)
+        kind_of_calls = KindOfCalls(kind, text.percent(longest / whole), calls_text, rest, fastest)
         remedy = _remedy_of(kind, counted.filter(pl.col("kind") == kind))
         are_many, mostly = _many_calls(counted, kind, facts, on_device=on_device)
         if are_many and longest >= _MOSTLY * whole:
@@ -176,10 +168,10 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[str, str,
     of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
     waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
     if waited < _MOSTLY * exposed_ns:
-        sentences += _MAY_WAIT
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
-        return sentences, remedy if is_of_any_job else _SERVING_REMEDY, small
-    return sentences + _WAITS_AT_LEAST.format(text.time(waited), _per(facts)), _WAITING, small
+        exposure = Exposure("", kind_of_calls, None, _per(facts))
+        return exposure, remedy if is_of_any_job else _SERVING_REMEDY, small
+    return Exposure("", kind_of_calls, waited, _per(facts)), _WAITING, small
 
 
 def _in_forward(facts: Facts, op: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -210,17 +202,13 @@ def _remedy_of(kind: str, calls: pl.DataFrame) -> str:
     return remedy
 
 
-def _pace(calls: pl.DataFrame, kind: str) -> str:
-    """How fast the fastest large call of a kind is, as a clause; empty if none is large, or its size is unknown.
-
-    Its bandwidth is its size by its time, as nccl-tests' algorithm bandwidth is.
-    """
+def _fastest_large_call(calls: pl.DataFrame, kind: str) -> tuple[int, int] | None:
+    """Bytes and time of the fastest large call of a kind; None if none is large, or its size is unknown."""
     large = calls.filter(pl.col("kind") == kind, pl.col("bytes") >= SMALL_BYTES, pl.col("dur_ns") > 0)
     if large.is_empty():
-        return ""
+        return None
     size, ns = large.sort(pl.col("bytes") / pl.col("dur_ns")).select("bytes", "dur_ns").row(-1)
-    size_text = f"{text.digits(size / 1e6)} MB"
-    return f", whose fastest large call takes {text.time(ns)} for {size_text} ({text.digits(size / ns)} GB/s)"
+    return size, ns
 
 
 def _many_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool) -> tuple[bool, str]:

@@ -60,8 +60,10 @@ def culprit(facts: Facts, spans: Intervals) -> HostCulprit | None:
     return next(frames, None) or next(ranges, None) or next(of_libraries, None) or _code_after(facts, spans)
 
 
-def launching_function(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
+def launching_function(facts: Facts, spans: Intervals, said_ns: int) -> tuple[str, Culprit]:
     """The function of the program in which the host is too late for much of some time, as the end of a sentence.
+
+    The sentence is about `said_ns`, of which it says how much lies in the function.
 
     It is one that much of the time lies in, and that launches little for that: the rest of a program has a share of the
     kernels, too. Else it is the innermost one that most of the time lies in. What launches nearly all kernels is none:
@@ -81,16 +83,15 @@ def launching_function(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
         if kernels >= _NEARLY_ALL or facts.is_training_loop(without_address(str(name))):
             continue
         if innermost is None and share >= _MOST:
-            innermost = str(name)
+            innermost = inside, str(name)
         is_forward = str(name).endswith(_FORWARD)
         if not is_forward and int(dur_ns[is_own].sum()) <= _FEW_KERNELS * share * int(dur_ns.sum()):
-            parts.append((share, str(name)))
-    share, name = max(parts, default=(1.0, innermost))
-    if name is None:
+            parts.append((inside, str(name)))
+    largest = max(parts, default=innermost)
+    if largest is None:
         return "", Culprit()
-    return f", {text.most_or_percent(share)} of it in `{without_address(name)}`", Culprit(
-        function=without_address(name)
-    )
+    inside_ns, function = largest[0], without_address(largest[1])
+    return f", {text.part_of_time(inside_ns / max(1, said_ns))} in `{function}`", Culprit(function=function)
 
 
 def _rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str], bool]) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
 from .model import Advice, Candidate, Cleared, Culprit
 from .repetition import host_at
+from .slow_step import slow_operators, slow_step
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunctionBackward)")
@@ -193,6 +194,7 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
     of_longer = _only_in_longer_steps(facts)
     who = of_longer or _in_few_steps(facts)
     if who is None:
+        yield from _slow_operators_of_step(facts)
         return
     name, spans, culprit = who
     if verdict := accumulation_on_host(facts, spans):
@@ -219,6 +221,32 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
         facts.mean(lengths),
         facts.host_candidate("what only some steps do", spans),
         culprit,
+    )
+
+
+def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
+    """One step that takes much longer, since the same few operators take longer; of the first one `warm_up` says so."""
+    row = slow_step(facts)
+    if row is None or not facts.counted[:row].any():
+        return
+    is_slow = np.arange(facts.counted.size) == row
+    usual, slow = float(np.median(facts.length[facts.counted & ~is_slow])), slow_operators(facts, is_slow)
+    lengths = np.where(is_slow, facts.length - round(usual), 0)
+    if not slow.names or not facts.is_worth(lengths):
+        return
+    name, times = facts.steps_of(lengths), text.digits(facts.length[row] / usual)
+    yield Advice(
+        "longer_host_steps",
+        f"{name[0].upper()}{name[1:]} takes {times} times as long as the median {facts.noun}{slow.clause}.",
+        f"It takes {text.time(int(facts.length[row]))}, the median other {facts.noun} {text.time(usual)}. "
+        f"{slow.numbers}",
+        "See what else the machine did then, and whether it recurs: record more steps, and several times.",
+        None,
+        "medium",
+        "operators",
+        slow.names[0],
+        facts.mean(lengths),
+        culprit=Culprit(operator=slow.names[0]),
     )
 
 

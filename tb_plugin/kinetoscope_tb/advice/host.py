@@ -329,8 +329,9 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
     spans = without(merge([rest, who.spans]), facts.profiler_spans) if who else rest
-    part = text.most_or_percent(who.inside_ns / max(1, int(lengths.sum()))) if who else ""
-    where, names = (f", {part} of it in {who.words}", who.names) if who else launching_function(facts, rest)
+    said_ns = int(lengths.sum())  # launch latency behind it is as much longer everywhere
+    part = text.part_of_time(who.inside_ns / max(1, said_ns)) if who else ""
+    where, names = (f", {part} in {who.words}", who.names) if who else launching_function(facts, rest, said_ns)
     holder = None if is_launching else lock_holder(facts, rest)
     if holder:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)

@@ -6,13 +6,16 @@ or the host's waits for devices. `savings` simulates the steps without them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Intervals, Ints
+
+if TYPE_CHECKING:
+    from .exposure import Exposure
 
 Confidence = Literal["high", "medium", "low", "cannot_tell"]
 Certainty = tuple[Confidence, Confidence]
@@ -116,7 +119,7 @@ class Advice:
     Args:
         rule: Its id.
         title: The problem, as one plain sentence.
-        evidence: The numbers behind it, in words.
+        evidence: The numbers behind it, in words; behind those of `exposure`, if it has that.
         action: What to do.
         saving_ns: Upper bound on the saving per step, never more than the step: with a candidate that of the
             re-simulated steps, which `advice` fills in, else a union of exposed time. None if it isn't about time, or
@@ -132,6 +135,7 @@ class Advice:
         doubt: How certain the measurement and the cause are, if a witness or a fault of the recording lowers that.
         unknown: What is unknown besides, of the row that says what is fine.
         is_of_usual_step: Whether that much can be saved of a step without the profiler, too.
+        exposure: Of exposed communication, the numbers behind it of which other ranks may know more.
     """
 
     rule: str
@@ -149,6 +153,17 @@ class Advice:
     doubt: Certainty | None = None
     unknown: tuple[Unknown, ...] = ()
     is_of_usual_step: bool = False
+    exposure: Exposure | None = None
+
+    @property
+    def whole_exposure(self) -> Exposure | None:
+        """Of exposed communication, all its evidence."""
+        return None if self.exposure is None else replace(self.exposure, more=self.evidence)
+
+    @property
+    def words(self) -> str:
+        """All its evidence, as text."""
+        return self.evidence if self.whole_exposure is None else self.whole_exposure.evidence()
 
     @property
     def certainty(self) -> Certainty:

@@ -18,6 +18,7 @@ from ..names.compiled_code import is_compilation
 from .compiled_code import compilations
 from .facts import LEAST_SHARE, LOADING_NS, SLOW_LAUNCH_NS, Facts
 from .model import Advice
+from .slow_step import SlowOperators, slow_operators, slow_step
 
 _LOADS = re.compile(
     r"Module(?:Load|GetFunction)|LibraryLoad|GetModule|Lazy Function Loading|hipModuleLoad|FuncGetAttributes"
@@ -71,6 +72,7 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
     warm = facts.complete & ~facts.counted
     count = int(warm.sum())
     if not count:
+        yield from _slow_first_step(facts)
         return
     steady, first = facts.step_ns, float(facts.length[warm].mean())
     mean = float(facts.length[facts.complete].mean())
@@ -82,14 +84,36 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
     doing = text.listed([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
     which = f"The first {facts.noun} takes" if count == 1 else f"The first {count} {facts.noun}s take"
     each = "" if count == 1 else " on average"
+    slow = SlowOperators((), "") if facts.has_device else slow_operators(facts, warm)
     yield _Part(
-        f"{which} {text.time(first)}{each}, the others {text.time(steady)}: the recording holds warm-up.",
+        f"{which} {text.time(first)}{each}, the others {text.time(steady)}{slow.clause}: the recording holds warm-up.",
         f"A steady {facts.noun} takes {text.time(steady)}; averages over all {facts.complete.sum()} complete "
         f"{facts.noun}s are {_longer_in_words(mean / steady)}. This advice is about the {facts.count} others."
-        + (f" What warm-up does: {doing}." if doing else ""),
+        + (f" What warm-up does: {doing}." if doing else "")
+        + (f" {slow.numbers}" if slow.numbers else ""),
         None,
         round(mean - steady),
         bool(causes),
+    )
+
+
+def _slow_first_step(facts: Facts) -> Iterator[_Part]:
+    """The first counted step takes much longer, since few operators do; it does no more work, or few steps are left."""
+    row = slow_step(facts)
+    if row is None or facts.counted[:row].any():
+        return
+    others = facts.counted & (np.arange(facts.counted.size) != row)
+    first, usual = int(facts.length[row]), float(np.median(facts.length[others]))
+    slow = slow_operators(facts, ~others & facts.counted)
+    if not slow.names:
+        return
+    other = f"the other {facts.noun}" if facts.count == 2 else f"the median other {facts.noun}"
+    yield _Part(
+        f"The first {facts.noun} takes {text.time(first)}, {other} {text.time(usual)}{slow.clause}: it may be warm-up.",
+        f"{slow.numbers} The average {facts.noun} holds it.",
+        None,
+        round((first - usual) / facts.count),
+        is_known=False,
     )
 
 

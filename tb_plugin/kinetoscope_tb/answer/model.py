@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..advice.model import Confidence, Culprit
 
 if TYPE_CHECKING:
+    from ..advice.exposure import Exposure
     from ..discovery import TraceFile
     from .step_work import StepWork
 
@@ -53,6 +54,7 @@ class Claim:
         filter: The filter of its rows; empty for all.
         rows: Rows of views that show the culprit.
         question: The question that the view answers.
+        exposure: Of exposed communication, what the evidence consists of.
     """
 
     id: str
@@ -70,11 +72,16 @@ class Claim:
     filter: str
     rows: tuple[RowKey, ...] = ()
     question: str = ""
+    exposure: Exposure | None = None
 
     @property
     def is_in_order(self) -> bool:
         """Whether it says that there is nothing to fix."""
         return self.id in _IN_ORDER
+
+    def values(self) -> dict[str, Any]:
+        """The claim as JSON values; `evidence` has its exposure in words."""
+        return {name: value for name, value in asdict(self).items() if name != "exposure"}
 
 
 @dataclass(frozen=True)
@@ -203,7 +210,7 @@ class Answer:
         """The answer as JSON values, as docs/http_api.md describes them."""
         of_recording = ("run", "worker", "span", "ranks", "environment", "events", "window_ns")
         of_steps = ("steps", "step_noun", "step_ns", "usual_step_ns")
-        claims = [asdict(claim) for claim in self.claims]
+        claims = [claim.values() for claim in self.claims]
         return {
             "state": "ready",
             **{name: getattr(self, name) for name in of_recording + of_steps},

@@ -128,7 +128,7 @@ def _claim(trace: Trace, advice: Advice, findings: Given, top: Rows, views: View
         id=advice.rule,
         about="recording",
         title=advice.title,
-        evidence=advice.evidence,
+        evidence=advice.words,
         action=advice.action,
         saving_ns=saving,
         saving_frac=None if saving is None else findings.saved_frac(saving),
@@ -140,6 +140,7 @@ def _claim(trace: Trace, advice: Advice, findings: Given, top: Rows, views: View
         filter=advice.filter,
         rows=tuple(_rows_of_culprit(culprit)),
         question=question_of(views[advice.view]),
+        exposure=advice.whole_exposure,
     )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ..advice.communication import OF_ONE_RECORDING, PACE, RECORD_ALL, SMALL_BYTES
+from ..advice.communication import RECORD_ALL, SMALL_BYTES
+from ..advice.exposure import Transfers
 from ..advice.model import Certainty, Culprit
 from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
+from ..names.collectives import PEER_TO_PEER
 from .model import Answer, Claim, RowKey, Rows
 from .recording import MOST, Views, not_said_of, question_of, rows_of
 
@@ -39,8 +40,6 @@ _OF_COMMUNICATION = ("communication", "gloo")
 _MOSTLY = 0.5  # of what communication takes
 _NEARLY_ALL = 0.9  # of the time of all calls
 _MORE = 1.02  # times the calls of another rank
-_IN_STEPS = re.compile(r" in (?:each step|step \S+, one of \d+|\d+ of \d+ steps)(?=:)")
-"""Where the title of a late rank says in which steps it is late."""
 _LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."
 _CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
@@ -88,19 +87,20 @@ def with_ranks(
         workers: How many the run has.
         late: The answers about the recordings of `late_workers`, which name their code.
     """
-    rank_rows = _rank_rows(frames)
+    rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
     of_run = claims_of_run(frames, views, late or [recording], recording)
     late_claims = [claim for claim in of_run if claim.id in LATE]
     own = _behind_slow_ranks(recording, late_claims, rank_rows)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
-    own = (_with_waits(claim, frames, recording.worker) for claim in own)
+    own = (_with_waits(claim, frames, rank_steps, recording.worker) for claim in own)
+    own = (_with_bubble(claim, of_run, rank_steps, recording) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
     others = {"other_ranks": f"… and {text.times(left_out, 'rank')} that took less"} if left_out > 0 else {}
     return replace(
         recording,
-        claims=(*causes, *own, *rest),
+        claims=(*causes, *_at_pace_of_others(list(own), rank_steps, recording), *rest),
         not_said=(*not_said_of(of_run), *recording.not_said),
         sentences={**recording.sentences, **others},
         rows={**recording.rows, **({"stragglers": rank_rows[:MOST_RANKS]} if rank_rows else {})},
@@ -115,8 +115,7 @@ def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: A
         frames, views, late: As in `with_ranks`.
         other: The answer about a recording that a late rank's operators are compared with.
     """
-    rank_rows = _rank_rows(frames)
-    rank_steps = rows_of(frames["rank_steps"]) if "rank_steps" in frames else ()
+    rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
     claims = [_claim(row, rank_rows, views) for row in rows_of(frames["run_advice"])] if "run_advice" in frames else []
     for own_answer in late:
         claims = [_with_cause(claim, own_answer, rank_rows, rank_steps) for claim in claims]
@@ -127,6 +126,10 @@ def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: A
 
 def _rank_rows(frames: Frames) -> Rows:
     return rows_of(frames["stragglers"]) if "stragglers" in frames else ()
+
+
+def _rank_steps(frames: Frames) -> Rows:
+    return rows_of(frames["rank_steps"]) if "rank_steps" in frames else ()
 
 
 def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
@@ -175,7 +178,7 @@ def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
     if own is None:
         return claim
     code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-    title = _with_place(claim.title, code.function) if code.function else claim.title
+    title = _with_place(claim, code.function) if code.function else claim.title
     evidence = f"{claim.evidence} Its own recording says: {own.title}"
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
 
@@ -204,18 +207,30 @@ def _with_own_steps(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Row
             evidence = f"{claim.evidence} In these steps `{work.name}` takes {text.time(there)}, else "
             evidence += f"{text.time(elsewhere)}."
             code = replace(work.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-            title = _with_place(claim.title, work.name)
+            title = _with_place(claim, work.name)
             return replace(claim, title=title, evidence=evidence, action=_LESS_THERE, culprit=code)
     return claim
 
 
-def _with_place(title: str, name: str) -> str:
+def _with_place(claim: Claim, name: str) -> str:
     """The title of a late rank, with what most of its lateness is in."""
-    return _IN_STEPS.sub(lambda match: f"{match[0]}, most of it in `{name}`", title, count=1)
+    rank, worker = claim.culprit.rank, claim.culprit.worker
+    return f"{claim.title} Most of what {worker if rank is None else f'rank {rank}'} takes longer is in `{name}`."
 
 
 def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bool]:
     """The complete steps of a rank, and whether it takes longer there than the others, by what it is late by."""
+    own, others = _times_without_waiting(rank_steps, worker)
+    before = f"{worker} "
+    return {
+        step.removeprefix(before): ns - median(others[step]) >= _MOSTLY * part_ns
+        for step, ns in own.items()
+        if step in others
+    }
+
+
+def _times_without_waiting(rank_steps: Rows, worker: str) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """How long a rank, and each other one, takes for its complete steps without waiting, by the name of the step."""
     own: dict[str, int] = {}
     others: dict[str, list[int]] = {}
     for row in rank_steps:
@@ -224,12 +239,7 @@ def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bo
                 own[row["step"]] = row["without_waiting_ns"]
             else:
                 others.setdefault(row["step"], []).append(row["without_waiting_ns"])
-    before = f"{worker} "
-    return {
-        step.removeprefix(before): ns - median(others[step]) >= _MOSTLY * part_ns
-        for step, ns in own.items()
-        if step in others
-    }
+    return own, others
 
 
 def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) -> Claim:
@@ -251,7 +261,7 @@ def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) ->
     name = max(more_ns, key=more_ns.__getitem__, default="")
     if not name or more_ns[name] < _MOSTLY * late_ns:
         return claim
-    title = _with_place(claim.title, name)
+    title = _with_place(claim, name)
     row, often = operators[name], operators[name]["calls"] / late.steps
     takes = "takes" if often == 1 else "take"
     own = f"{text.times(often, 'call')} of `{name}` {takes} {text.time(row['mean_ns'])}"
@@ -275,7 +285,7 @@ def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) ->
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
         wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
-        yield _after(claim, text.listed(names), wait, recording.step_noun) if is_wait else claim
+        yield _after(claim, late, wait, recording.step_noun) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -289,43 +299,100 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, slow: str, wait: str, noun: str) -> Claim:
+def _after(claim: Claim, late: list[Claim], wait: str, noun: str) -> Claim:
+    """Communication that waits for late ranks: what to do is what is to do there."""
+    slow = text.listed([other.filter for other in late])
     title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
-    return replace(claim, title=title, action=f"Make {slow} as fast as the other ranks first.")
+    action = f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
+    return replace(claim, title=title, action=action)
 
 
-def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
+def _at_pace_of_others(claims: Sequence[Claim], rank_steps: Rows, recording: Answer) -> list[Claim]:
+    """The claims, those about the host of a rank that waits for others with what it saves alone, in order of that."""
+    bounds = [_bounded_by_others(claim, rank_steps, recording) for claim in claims]
+    in_order = [claim for claim, bound in zip(claims, bounds, strict=True) if claim is bound]
+    for bound in (bound for claim, bound in zip(claims, bounds, strict=True) if claim is not bound):
+        smaller = (
+            i
+            for i, other in enumerate(in_order)
+            if other.is_in_order or (other.saving_ns is not None and other.saving_ns < (bound.saving_ns or 0))
+        )
+        in_order.insert(next(smaller, len(in_order)), bound)
+    return in_order
+
+
+def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Claim:
+    """A claim about the host of a rank that waits for others meanwhile: no step gets shorter than theirs.
+
+    That counts where it waits for half as long as it would save: other ranks that take as long as this one do what it
+    does, and save as much.
+    """
+    saving_ns = claim.saving_ns
+    if claim.id not in _OF_HOST or not saving_ns:
+        return claim
+    _, others = _times_without_waiting(rank_steps, recording.worker)
+    steps = _complete_steps(rank_steps, recording.worker)
+    waits = [(row, max(others[row["step"]])) for row in steps if row["wait_ns"] is not None and row["step"] in others]
+    if not waits:
+        return claim
+    wait_ns = sum(row["wait_ns"] for row, _ in waits) / len(waits)
+    slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
+    most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
+    if wait_ns < _MOSTLY * saving_ns or most_ns >= saving_ns:
+        return claim
+    evidence = (
+        f"{claim.evidence} This rank waits {text.time(wait_ns)} per {recording.step_noun} for others, the slowest of "
+        f"which takes {text.time(slowest_ns)} without waiting: while it does, this rank alone saves at most "
+        f"{text.time(most_ns)}, not {text.time(saving_ns)}."
+    )
+    frac = None if claim.saving_frac is None else claim.saving_frac * most_ns / saving_ns
+    return replace(claim, evidence=evidence, saving_ns=most_ns, saving_frac=frac)
+
+
+def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording: Answer) -> Claim:
+    """Communication of a pipeline's stage that is mostly its bubble: what to do is what makes that smaller."""
+    bubble = next((other for other in of_run if other.id == "pipeline" and other.saving_ns), None)
+    kind = claim.exposure.kind if claim.exposure else None
+    if bubble is None or kind is None or kind.name not in PEER_TO_PEER:
+        return claim
+    steps = _complete_steps(rank_steps, recording.worker)
+    waits = [row["wait_ns"] for row in steps if row["wait_ns"] is not None]
+    wait_ns = sum(waits) / len(waits) if waits else 0
+    if wait_ns < _MOSTLY * (claim.saving_ns or 0):
+        return claim
+    rest = f"{text.time(wait_ns)} of it per {recording.step_noun} is waiting for other stages of the pipeline."
+    return replace(claim, title=f"{claim.title} {rest}", action=bubble.action)
+
+
+def _complete_steps(rank_steps: Rows, worker: str) -> list[dict[str, Any]]:
+    return [row for row in rank_steps if row["worker"] == worker and row["is_complete"]]
+
+
+def _with_waits(claim: Claim, frames: Frames, rank_steps: Rows, worker: str) -> Claim:
     """A claim about communication with how much of it is waiting, and how long moving data takes, where that is known.
 
     That takes a recording of each rank: else one that wasn't recorded may have come last.
     """
-    if claim.id not in _OF_COMMUNICATION or "rank_steps" not in frames or "communication" not in frames:
+    exposure = claim.exposure
+    if exposure is None or "communication" not in frames:
         return claim
-    steps = [row for row in rows_of(frames["rank_steps"]) if row["worker"] == worker and row["is_complete"]]
+    steps = _complete_steps(rank_steps, worker)
     calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
     known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
     if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
         return claim
     if any(row["wait_ns"] is None for row in steps):
         return claim
-    wait, transfer = (
-        text.time(sum(row[name] for row in steps) / len(steps)) for name in ("wait_ns", "exposed_transfer_ns")
-    )
-    split = f" Waiting for other ranks takes {wait} of it, moving data {transfer}."
-    evidence = OF_ONE_RECORDING.sub(split, claim.evidence)
-    return replace(claim, evidence=PACE.sub(lambda match: _with_transfer(match, calls), evidence))
+    wait, transfer = (sum(row[name] for row in steps) / len(steps) for name in ("wait_ns", "exposed_transfer_ns"))
+    fastest = _fastest_transfer(calls, exposure.kind.name) if exposure.kind else None
+    return replace(claim, evidence=exposure.evidence(Transfers(wait, transfer, fastest)))
 
 
-def _with_transfer(pace: re.Match[str], calls: Sequence[dict[str, Any]]) -> str:
-    """How long the fastest large call of a kind moves data, once all ranks have come."""
+def _fastest_transfer(calls: Sequence[dict[str, Any]], kind: str) -> tuple[int, int] | None:
+    """Bytes of the fastest large call of a kind, and how long it moves data once all ranks have come."""
     large = [
-        row
+        (row["message_bytes"], row["mean_transfer_ns"])
         for row in calls
-        if row["operation"] == pace["kind"] and row["mean_transfer_ns"] and (row["message_bytes"] or 0) >= SMALL_BYTES
+        if row["operation"] == kind and row["mean_transfer_ns"] and (row["message_bytes"] or 0) >= SMALL_BYTES
     ]
-    if not large:
-        return f"is {pace['kind']} {pace['calls']}"
-    fastest = max(large, key=lambda row: row["message_bytes"] / row["mean_transfer_ns"])
-    size, ns = fastest["message_bytes"], fastest["mean_transfer_ns"]
-    moves = f"which moves {text.digits(size / 1e6)} MB in {text.time(ns)} once all ranks have come"
-    return f"is {pace['kind']} {pace['calls']}, {moves} ({text.digits(size / ns)} GB/s)"
+    return max(large, key=lambda call: call[0] / call[1], default=None)

@@ -17,7 +17,7 @@ from ..engine.answers import cached_frame
 from ..views import EVERY_VIEW
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
-from .traces import choose_file, list_files, open_trace
+from .traces import choose_file, list_files, note_on_others, open_trace
 
 if TYPE_CHECKING:
     from ..answer.model import Answer
@@ -46,7 +46,7 @@ def _summary(
     if form == "json":
         click.echo(json_text(answer.values()))
     else:
-        for line in _lines(answer):
+        for line in _lines(answer, "" if is_of_run else note_on_others(listing, file)):
             click.echo(line)
 
 
@@ -59,10 +59,11 @@ def _of_run(answer: Answer, listing: Listing, file: TraceFile, answer_of: Callab
     return run_answer(answer, ranks, EVERY_VIEW, len(listing.ranks(file.run)), of_worker)
 
 
-def _lines(answer: Answer) -> Iterator[str]:
+def _lines(answer: Answer, note: str) -> Iterator[str]:
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     yield recording_title(answer.run, f"{answer.ranks} ranks" if answer.ranks else answer.worker, answer.span)
     yield answer.environment
+    yield from [note] if note else []
     yield ""
     yield from text_lines(blocks_of(answer, "--worker"), width)
 

@@ -96,6 +96,16 @@ def choose_file(
     return file
 
 
+def note_on_others(listing: Listing, file: TraceFile) -> str:
+    """That a recording is of one rank alone, and what says what all ranks of its run show; empty without others."""
+    ranks = listing.ranks(file.run)
+    if len(ranks) < 2:
+        return ""
+    return (
+        f"{visible(file.worker)} alone, one of {len(ranks)} ranks: `kinetoscope summary` without --worker compares all."
+    )
+
+
 def _with_labels(level: str, names: Sequence[str]) -> list[str]:
     """The names to choose from, with their display names."""
     labels = span_labels(names) if level == "span" else {}

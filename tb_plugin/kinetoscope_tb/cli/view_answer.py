@@ -13,7 +13,7 @@ from ..web import encode
 from ..web.json_text import json_text
 from .print_rows import print_rows
 from .row_options import RowOptions
-from .traces import choose_file, list_files, open_trace
+from .traces import choose_file, list_files, note_on_others, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +49,8 @@ def print_view(
         file = choose_file(listing, names)
         with open_trace(file, device_name, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
+            if view.id == "advice" and form == "text" and (note := note_on_others(listing, file)):
+                click.echo(note)
             _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(trace, view))
     else:
         from .ranks import side_by_side  # 35 modules, which one recording doesn't need

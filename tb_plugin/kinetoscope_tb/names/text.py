@@ -74,6 +74,11 @@ def most_or_percent(share: float) -> str:
     return "most" if share >= _MOST else percent(share)
 
 
+def part_of_time(share: float) -> str:
+    """How much of a time that was just said: "most of it", or "37.2 % of that time", which may be a share itself."""
+    return "most of it" if share >= _MOST else f"{percent(share)} of that time"
+
+
 def often(count: float) -> str:
     """A mean count, such as 8.2 or 1 478."""
     return digits(count) if count == int(count) or count >= 10 else few_digits(count, 1)

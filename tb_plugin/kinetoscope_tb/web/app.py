@@ -185,16 +185,32 @@ def _answer(engine: Engine, request: Request) -> object:
     of = query.get("of", "recording")
     if of not in ("recording", "run"):
         raise BadParameter(f"of={of!r} is not possible; choose one of recording, run.")
-    file = file_of(engine, query)
-    own = partial(_own_answer, engine, file)
-    frames_of_run = [partial(_frames_of_run, engine, file)] if of == "run" else []
-    recording, *frames = ask_all(own, *frames_of_run)
-    answer = recording.of_file(file, file.shown)
-    listing = engine.listing()
-    if frames and listing is not None:
-        late = _late_answers(engine, listing, file, frames[0])
-        answer = with_ranks(answer, frames[0], EVERY_VIEW, len(listing.ranks(file.run)), late)
-    return answer.values()
+    file, listing = file_of(engine, query), engine.listing()
+    if of == "recording" or listing is None:
+        return _own_answer(engine, file).of_file(file, file.shown).values()
+    return _run_answer(engine, listing, file)
+
+
+def _run_answer(engine: Engine, listing: Listing, file: TraceFile) -> dict[str, Any]:
+    """The answer about a run; while its ranks are compared and late ones are read, with what is known so far.
+
+    All that a page says of a run comes from this one answer, so that no sentence knows less than the next.
+    """
+    own, frames_of_run = partial(_own_answer, engine, file), partial(_frames_of_run, engine, file)
+    try:
+        recording, frames = ask_all(own, frames_of_run)
+    except NotReady as not_ready:
+        return _answer_so_far(not_ready, own().of_file(file, file.shown))
+    answer, workers = recording.of_file(file, file.shown), len(listing.ranks(file.run))
+    try:
+        late = _late_answers(engine, listing, file, frames)
+    except NotReady as not_ready:
+        return _answer_so_far(not_ready, with_ranks(answer, frames, EVERY_VIEW, workers))
+    return with_ranks(answer, frames, EVERY_VIEW, workers, late).values()
+
+
+def _answer_so_far(not_ready: NotReady, known: Answer) -> dict[str, Any]:
+    return {**encode.loading(not_ready.progress), "so_far": known.values()}
 
 
 def _frames_of_run(engine: Engine, file: TraceFile) -> dict[str, pl.DataFrame]:

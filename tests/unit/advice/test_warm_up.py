@@ -97,3 +97,50 @@ def test_each_rule_has_one_row_though_warm_up_shows_in_several_ways():
     rules = [row.rule for row in advice(Facts(machine.steps(step, 9)))]
     assert len(rules) == len(set(rules))
     assert "warm_up" in rules
+
+
+def with_slow_step(slow, count, operators=("aten::t", "aten::conv")):
+    """Steps of ten operators of 1 ms each on the host; in one of them, some of the operators take 6 ms."""
+    machine = Machine(None)
+
+    def step(number):
+        for name in (*operators, *(f"aten::op{i}" for i in range(8))):
+            ms = 6 if number == slow and name in operators else 1
+            machine.op(name, lambda ms=ms: machine.work(ms * MS))
+
+    return machine.steps(step, count)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_first_step_without_a_device_is_named_with_the_operators_that_take_longer(count):
+    row = {row.rule: row for row in advice(Facts(with_slow_step(0, count)))}["warm_up"]
+    other = "the other step" if count == 2 else "the median other step"
+    assert row.title == (
+        f"The first step takes 20 ms, {other} 10 ms, most of the difference in `aten::conv` and `aten::t`: "
+        "it may be warm-up."
+    )
+    assert row.evidence.startswith("`aten::conv` takes 6 ms there, 1 ms elsewhere; `aten::t` takes 6 ms there")
+    assert (row.saving_ns, row.size_ns) == (None, round(10 * MS / count))
+
+
+def test_a_warm_up_without_a_device_names_the_operators_that_take_longer():
+    row = {row.rule: row for row in advice(Facts(with_slow_step(0, 5)))}["warm_up"]
+    assert "the others 10 ms, most of the difference in `aten::conv` and `aten::t`: the recording holds" in row.title
+    assert row.evidence.endswith(
+        " `aten::conv` takes 6 ms there, 1 ms elsewhere; `aten::t` takes 6 ms there, 1 ms elsewhere."
+    )
+
+
+def test_another_step_that_stands_out_is_named_with_its_operators():
+    row = {row.rule: row for row in advice(Facts(with_slow_step(3, 8)))}["longer_host_steps"]
+    assert (
+        row.title
+        == "Step 3 takes 2 times as long as the median step, most of the difference in `aten::conv` and `aten::t`."
+    )
+    assert (row.saving_ns, row.culprit.operator) == (None, "aten::conv")
+
+
+def test_a_step_in_which_all_operators_take_longer_is_not_explained_by_a_few():
+    names = tuple(f"aten::other{i}" for i in range(8))
+    rules = {row.rule for row in advice(Facts(with_slow_step(0, 3, names)))}
+    assert rules.isdisjoint({"warm_up", "longer_host_steps"})

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +17,13 @@ from werkzeug.test import Client
 
 from contract.running import put
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine.answers import compute
+from kinetoscope_tb.engine.answers import LoadingProgress, NotReady, compute
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
 from kinetoscope_tb.view import View
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
-from kinetoscope_tb.web import encode
+from kinetoscope_tb.web import app, encode
 from kinetoscope_tb.web.app import Applications, Site
 from kinetoscope_tb.web.assets import asset, compressed_asset
 from kinetoscope_tb.web.json_text import json_text
@@ -72,6 +73,36 @@ def test_the_first_answer_is_there_before_the_page_asks(tmp_path):
     site.prepare(place)
     client = Client(site.application("/answer"))
     assert client.get("/answer", query_string=place).json["state"] == "ready"
+
+
+def test_what_is_known_of_a_run_so_far_is_one_answer(tmp_path, monkeypatch):
+    for rank in (0, 1):
+        put(tmp_path, f"job/rank{rank}.5.pt.trace.json")
+    site, place = Site([Logdir(str(tmp_path), "")], None), {"run": "job", "worker": "rank0", "span": "5"}
+    site.prepare(place)
+    client = Client(site.application("/answer"))
+
+    def not_yet(*_):
+        raise NotReady(LoadingProgress("comparing"))
+
+    answers = []
+    for function, ranks in (("_frames_of_run", 0), ("_late_answers", 2), (None, 2)):
+        with monkeypatch.context() as patch:
+            if function:
+                patch.setattr(app, function, not_yet)
+            answers.append(wait_until_known(client, {"of": "run", **place}, ranks))
+    assert [answer["state"] for answer in answers] == ["loading", "loading", "ready"]
+    assert answers[1]["so_far"]["also"] == answers[2]["also"]  # no rank is late
+
+
+def wait_until_known(client, place, ranks):
+    """The first answer about a run that knows so many ranks."""
+    end = time.monotonic() + LONG_S
+    while True:
+        answer = client.get("/answer", query_string=place).json
+        if answer.get("so_far", answer).get("ranks") == ranks:
+            return answer
+        assert time.monotonic() < end
 
 
 def test_what_can_not_be_prepared_is_said_to_the_page(tmp_path):

@@ -48,11 +48,10 @@ function runClaims({ verdict, also }: Summary): Table {
   return { state: "ready", view: OF_RUN, columns: [], data };
 }
 
-/** Whether a rank is slow: by the summary, and until that is there by the ranks alone, before the trace is read. */
-export function RunVerdict({ summary }: { summary: ShownAnswer<Summary> }) {
-  const { answer } = summary, hasRanks = workersOf(trace.value.run).length > 1;
-  const isWhole = answer?.state === "ready" && answer.ranks > 0;
-  const ofRun = useAnswerIf(hasRanks && answer !== null && !isWhole, OF_RUN);
+/** Whether a rank is slow: by the summary, as all else on the page; by the ranks alone before the trace is read. */
+export function RunVerdict({ summary: { answer } }: { summary: ShownAnswer<Summary> }) {
+  const hasRanks = workersOf(trace.value.run).length > 1, isKnown = answer?.state === "ready";
+  const ofRun = useAnswerIf(hasRanks && answer !== null && !(isKnown && answer.ranks), OF_RUN).answer;
   if (!hasRanks) return null;
-  return <FirstRow view={OF_RUN} answer={isWhole ? runClaims(answer) : ofRun.answer} />;
+  return <FirstRow view={OF_RUN} answer={isKnown && ofRun?.state !== "loading" ? runClaims(answer) : ofRun} />;
 }

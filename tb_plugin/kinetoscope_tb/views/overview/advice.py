@@ -60,7 +60,7 @@ def advice(trace: Trace) -> pl.DataFrame:
         (
             a.rule,
             a.title,
-            a.evidence,
+            a.words,
             a.action,
             a.saving_ns,
             None if a.saving_ns is None else given.saved_frac(a.saving_ns),
