@@ -1,10 +1,12 @@
-"""Every screen's headline is that of the answer: on all samples here, and on planted recordings in planted/."""
+"""Every screen's headline, and the step that savings are of, are those of the answer: on all samples here, and the
+headline on planted recordings in planted/.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from support.one_answer import check_screens, check_words
+from support.one_answer import check_length_without_profiler, check_screens, check_words
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 RECORDINGS = [*sorted(SAMPLES.rglob("*.json.gz")), *sorted(SAMPLES.rglob("*.pickle.gz"))]
@@ -18,3 +20,10 @@ def test_every_screen_says_first_what_the_answer_says(name):
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: str(path.relative_to(SAMPLES)))
 def test_the_first_words_are_the_verdict_and_the_first_row_of_its_view(path):
     check_words(path)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(SAMPLES.rglob("*.pt.trace.json.gz")), ids=lambda path: str(path.relative_to(SAMPLES))
+)
+def test_a_step_without_the_profiler_is_as_long_everywhere(path):
+    check_length_without_profiler(path)

@@ -15,6 +15,7 @@ from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.names import Names, Places
 from kinetoscope_tb.critical_path.path import critical_path
 from kinetoscope_tb.critical_path.what_if import WhatIf
+from kinetoscope_tb.measures.recording.usual_step import UsualStep
 from kinetoscope_tb.trace.results import bytes_of
 from kinetoscope_tb.views import VIEWS
 from support import programs
@@ -67,7 +68,8 @@ def assert_unchanged_delays_give_the_recorded_times(graph):
 
 def assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together):
     graph = explained.graph
-    what_if = replace(explained.what_if, pace=replace(explained.what_if.pace, usual_ns=0))
+    idle = UsualStep(0, 1, 1, 1, 1, is_steady=True)  # nothing bounds the host
+    what_if = replace(explained.what_if, pace=replace(explained.what_if.pace, usual=idle))
     size = max(1, int(np.diff(what_if.window).max()))
     with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
         saved = what_if.saved_by_variant(what_if.part, len(CLASSES), percent)

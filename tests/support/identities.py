@@ -20,11 +20,13 @@ import polars as pl
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.arrays.intervals import length_within
 from kinetoscope_tb.compare.headline import lengths
+from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.engine.answers import Missing, compute
 from kinetoscope_tb.measures.calls.matrix_work import FORMULAS
 from kinetoscope_tb.measures.recording.contents import has_device_events
+from kinetoscope_tb.measures.recording.usual_step import usual_step
 from kinetoscope_tb.measures.serving.costs import DEVICE_WORK
 from kinetoscope_tb.measures.time.breakdown import intervals_of
 from kinetoscope_tb.measures.time.idle import MOST_GAPS
@@ -332,6 +334,34 @@ def other_families(answers: Answers) -> Amounts | None:
         return None
     others = ~pl.col("operator").is_in(list(FORMULAS))
     return sums(answers.table("kernel_efficiency").filter(others), "time_ns", "device")
+
+
+def unprofiled(answers: Answers) -> Amounts | None:
+    """How long the average counted step takes without the profiler, where recording slows it."""
+    usual, length = usual_step(answers.trace), answers.trace.steps["end_ns"] - answers.trace.steps["start_ns"]
+    return {(): usual.mean_ns(length[counted_steps(answers.trace)].mean())} if usual else None
+
+
+def counts_all(answers: Answers) -> bool:
+    """Whether advice is about all counted steps: none of them is warm-up."""
+    return bool(np.flatnonzero(answers.facts.counted).tolist() == counted_steps(answers.trace))
+
+
+def simulated(answers: Answers) -> Amounts | None:
+    """The same of the steps that savings are simulated of."""
+    if usual_step(answers.trace) is None:
+        return None
+    lengths = path_explanation(answers.trace).what_if.lengths
+    return {(): round(float(lengths[counted_steps(answers.trace)].mean()))}
+
+
+def unprofiled_of_mfu(answers: Answers) -> Amounts | None:
+    """The same by the ratio of the two shares of the peak."""
+    rows = answers.table("mfu").filter(pl.col("usual_mfu_frac") > 0)
+    if rows.is_empty():
+        return None
+    row = rows.row(0, named=True)
+    return {(): round(row["step_ns"] * row["mfu_frac"] / row["usual_mfu_frac"])}
 
 
 def utilization(answers: Answers) -> Amounts | None:
@@ -820,6 +850,15 @@ QUANTITIES = (
             Source("advice", lambda a: {(): a.facts.usual_step_ns}),
             largest_of("what_if.now_ns"),
             largest_of("what_if.step_ns", also=["saved_ns"]),
+        ),
+    ),
+    Quantity(
+        "length of the average counted step without the profiler",
+        (
+            Source("the recorder's", unprofiled),
+            Source("advice", lambda a: {(): a.facts.usual_step_ns} if counts_all(a) and a.facts.usual_step else None),
+            Source("the simulated steps", simulated),
+            Source("MFU", unprofiled_of_mfu),
         ),
     ),
     *(

@@ -11,23 +11,30 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import pytest
 from werkzeug.test import Client
 
 import kinetoscope_tb
 from kinetoscope_tb.answer.first_screen import blocks_of, text_lines
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.cli import main
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.answers import Missing, cached_frame, compute
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.errors import MissingData
+from kinetoscope_tb.measures.recording.usual_step import usual_step
+from kinetoscope_tb.names import text as text_of
 from kinetoscope_tb.names.text import visible
 from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.web.app import Applications
+from support.identities import QUANTITIES, Answers, differences
 
 LONG_S = 60
+LONG_NS = 100_000  # so that rounding to a nanosecond is less than a thousandth
 
 
 def command(*arguments: str) -> str:
@@ -49,6 +56,29 @@ def check_words(path: Path) -> None:
     title = answer.verdict.title
     assert _words("\n".join(text_lines(blocks_of(answer, "--worker")))).startswith(_words(visible(title))), title
     assert title in (_first_title(trace, "advice"), _first_title(trace, "snapshot_summary")), title
+
+
+def check_length_without_profiler(path: Path) -> None:
+    """See that all screens give one length of a step without the profiler: claims, MFU, sliders, paths, Trace health."""
+    trace = next(read_traces(str(path)))
+    answers, answer = Answers(trace), recording_answer(trace, EVERY_VIEW, cached_frame)
+    assert not [
+        found for quantity in QUANTITIES if "length of" in quantity.name and (found := differences(quantity, answers))
+    ]
+    whole_ns = answer.usual_step_ns
+    assert (whole_ns is None) == (usual_step(trace) is None)
+    for claim in answer.claims if whole_ns else ():
+        assert claim.saving_ns is None or claim.saving_frac == claim.saving_ns / whole_ns
+    for view in ("critical_path", "critical_path_names") if whole_ns else ():
+        for row in answers.table(view).filter(pl.col("saved_ns") > LONG_NS).rows(named=True):
+            assert row["saved_ns"] / row["saved_frac"] == pytest.approx(whole_ns, rel=1e-3), (view, row)
+    words = f"{text_of.time(whole_ns or 0)} without the profiler"
+    assert (words in "\n".join(text_lines(blocks_of(answer, "--worker")))) == (whole_ns is not None)
+    health = [row.consequence for row in diagnose(trace) if row.rule == "recording_slows_steps"]
+    assert [f"one without the profiler {text_of.time(whole_ns or 0)} (" in row for row in health] == [True] * len(
+        health
+    )
+    assert len(health) == (whole_ns is not None)
 
 
 def _first_title(trace: Trace, view: str) -> str | None:

@@ -168,14 +168,11 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
         claim: The claim, with its saving.
         size_ns: How much of a recorded step it is about.
     """
-    bound_ns, saving_ns = facts.most_saved_by_host_ns, claim.saving_ns
-    if bound_ns is None or saving_ns is None or not facts.is_bounded_by_usual_step(claim):
+    if claim.saving_ns is None or not facts.is_of_usual_step(claim):
         return claim
-    usual_ns, most_ns = facts.usual_step_ns, min(saving_ns, bound_ns)
+    usual_ns = facts.usual_step_ns
+    most_ns = claim.saving_ns if claim.candidate else min(claim.saving_ns, facts.usual_idle_ns)
     takes = f"a {facts.plain_noun} takes {text.time(usual_ns)}"
-    if bound_ns <= saving_ns:
-        device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
-        takes += f", of which {device} computes for {text.time(usual_ns - bound_ns)}"
     if most_ns < LEAST_SHARE * usual_ns:
         words = claim.rule.replace("_", " ")
         return Cleared(words, f"{facts.percent(size_ns)} for {words} while the profiler runs (without it {takes})")

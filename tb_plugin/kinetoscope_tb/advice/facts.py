@@ -267,19 +267,17 @@ class Facts:
         return self.usual_step.mean_ns(self.step_ns) if self.usual_step else self.step_ns
 
     @cached_property
-    def most_saved_by_host_ns(self) -> int | None:
-        """What less work of the host saves at most of the average step without the profiler; None: that is as long.
+    def usual_idle_ns(self) -> int:
+        """For how long of the average step without the profiler the busiest device doesn't compute.
 
         Recording slows the host and not the devices, so these compute for as long then.
         """
-        if self.usual_step is None or not self.has_device:
-            return None
         return max(0, self.usual_step_ns - max(map(self.mean, self.computation_of_devices.values())))
 
-    def is_bounded_by_usual_step(self, claim: Advice) -> bool:
-        """Whether a claim is about time in which devices don't compute, of which usual steps may have less."""
+    def is_of_usual_step(self, claim: Advice) -> bool:
+        """Whether a claim is about time in which devices don't compute, of which there is less without the profiler."""
         of_host = claim.candidate is not None and (claim.candidate.is_of_host or claim.candidate.waits)
-        return self.most_saved_by_host_ns is not None and (of_host or claim.rule in _OF_IDLE)
+        return self.usual_step is not None and self.has_device and (of_host or claim.rule in _OF_IDLE)
 
     @cached_property
     def computing_share(self) -> float:

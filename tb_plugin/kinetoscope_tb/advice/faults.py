@@ -90,7 +90,17 @@ class Faults:
 
     def share(self, numbers: _Numbers, *, counts_recording: bool = True) -> float:
         """How much of the steps may be wrong in some of the numbers; the cost of recording counts once, if at all."""
-        shares = [(fault.is_recording, share) for fault, share in self._found if fault.undermines & numbers]
+        return self._sum(self._found, numbers, counts_recording=counts_recording)
+
+    def _share_of_time(self, numbers: _Numbers) -> float:
+        """The same with all that recording costs, also where idle time is as large a share without it."""
+        steps_ns = self._facts.step_ns * self._facts.count
+        shares = [(fault, max(share, fault.cost_ns / steps_ns if steps_ns else 0.0)) for fault, share in self._found]
+        return self._sum(shares, numbers)
+
+    @staticmethod
+    def _sum(faults: Sequence[tuple[Fault, float]], numbers: _Numbers, *, counts_recording: bool = True) -> float:
+        shares = [(fault.is_recording, share) for fault, share in faults if fault.undermines & numbers]
         recording = max((share for is_recording, share in shares if is_recording and counts_recording), default=0.0)
         return min(recording + sum(share for is_recording, share in shares if not is_recording), 1.0)
 
@@ -101,9 +111,10 @@ class Faults:
 
     def doubt(self, numbers: _Numbers) -> str:
         """Which part of some numbers is doubtful, and why, in a sentence; empty if too little is to matter."""
-        if self.bears(numbers, NOTED):
+        share = self._share_of_time(numbers)
+        if share < NOTED:
             return ""
-        part = "A" + self._part(numbers)[1:] if self.share(numbers) >= 1 else f"Up to {self._part(numbers)}"
+        part = "A" + self._part(numbers)[1:] if share >= 1 else f"Up to {self._part(numbers)}"
         return f"{part} is doubtful: {text.uncapitalized(self._clauses(numbers))}."
 
     def judge(self, ranked: Sequence[Advice], mostly: float) -> list[Advice]:
@@ -208,7 +219,7 @@ class Faults:
         return replace(advice, evidence=advice.evidence + doubt, confidence=lower, doubt=(lower, advice.certainty[1]))
 
     def _part(self, numbers: _Numbers) -> str:
-        share = self.share(numbers)
+        share = self._share_of_time(numbers)
         return f"all of {self._facts.unit}" if share >= 1 else f"{text.percent(share)} of {self._facts.unit}"
 
     def _clauses(self, numbers: _Numbers) -> str:

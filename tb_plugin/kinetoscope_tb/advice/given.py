@@ -23,14 +23,12 @@ class Given:
         step_ns: Mean length of the steps that it is about.
         usual_step_ns: How long these take without the profiler, where that is known: what savings are of.
         counted: Which steps these are.
-        most_saved_by_host_ns: What less work of the host saves at most, where recording slows the host; else None.
     """
 
     advice: tuple[Advice, ...]
     step_ns: int
     usual_step_ns: int
     counted: NDArray[np.bool_]
-    most_saved_by_host_ns: int | None
 
     def saved_frac(self, saving_ns: int) -> float:
         """A saving as a share of the step that it is of."""
@@ -42,4 +40,4 @@ def given_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> Given:
     """Return the advice about a trace, given its diagnostics."""
     facts = Facts(trace)
     claims = tuple(advice(facts, diagnostics))
-    return Given(claims, facts.step_ns, facts.usual_step_ns, facts.counted, facts.most_saved_by_host_ns)
+    return Given(claims, facts.step_ns, facts.usual_step_ns, facts.counted)

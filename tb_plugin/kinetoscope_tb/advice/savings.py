@@ -62,7 +62,7 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
 
 
 def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
-    if saved_ns >= LEAST_SHARE * facts.usual_step_ns or facts.is_bounded_by_usual_step(advice):
+    if saved_ns >= LEAST_SHARE * facts.usual_step_ns or facts.is_of_usual_step(advice):
         return replace(advice, saving_ns=min(saved_ns, facts.usual_step_ns), evidence=_with_rest(advice, saved_ns))
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Intervals, Ints, length_within, merge
-from ..measures.recording.usual_step import UsualStep, usual_host_ns, usual_step
+from ..measures.recording.usual_step import UsualStep, timed_step
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..measures.time.threads import autograd_threads, main_thread
 from ..trace import Trace
@@ -48,8 +48,7 @@ class HostPace:
         start: When the host begins each counted step; none if no step was marked.
         end: When it ends it.
         is_main: For each thread whether it is the main one or one of autograd's.
-        usual_ns: How long the host takes for a step without the profiler, if recording is known to slow it.
-        usual: How long the step takes then.
+        usual: How long a step takes without the profiler, if recording is known to slow the host.
     """
 
     graph: Graph
@@ -57,7 +56,6 @@ class HostPace:
     start: Ints
     end: Ints
     is_main: NDArray[np.bool_]
-    usual_ns: int | None
     usual: UsualStep | None
 
     @classmethod
@@ -67,7 +65,8 @@ class HostPace:
         start, end = (trace.steps[side].to_numpy()[steps] for side in ("host_start_ns", "host_end_ns"))
         is_main, main = autograd_threads(trace), main_thread(trace)
         is_main[main : main + 1] = True
-        return cls(graph, parts, start, end, is_main, usual_host_ns(trace), usual_step(trace))
+        usual = timed_step(trace)
+        return cls(graph, parts, start, end, is_main, usual if usual and usual.is_host_slowed else None)
 
     @property
     def most_ns(self) -> float:
@@ -94,7 +93,7 @@ class HostPace:
         """
         is_main = self.is_main[self.graph.nodes.boundaries.thread]
         left_ns = float(np.dot(self.own_in_steps[is_main], 1 - recording[is_main] / 100)) / max(1, self.start.size)
-        share = min(rest_ns / left_ns, _MOST_PERCENT / 100) if left_ns else 0.0
+        share = min(rest_ns / left_ns, 1.0) if left_ns else 0.0
         more = (100 - np.arange(100, -1, -1) * (1 - share)).round().astype(np.uint8)
         return np.where(is_main, more[recording], recording)
 
@@ -129,11 +128,11 @@ class HostPace:
     @cached_property
     def _recording_ns(self) -> float:
         """What recording costs the host per step, be it ahead of the devices or not; 0: nothing is known."""
-        if self.usual_ns is None or self.usual is None:
+        if self.usual is None or not self.usual.is_slowed:
             return 0.0
         whole_ns = self._recorded_ns
-        of_host_ns = self._recorded_without_waits_ns - self.usual_ns - self.usual.other_ns
-        return max(0.0, of_host_ns, whole_ns - self.usual.mean_ns(int(whole_ns)))
+        of_host_ns = self._recorded_without_waits_ns - self.usual.mean_of_host_ns(whole_ns)
+        return max(0.0, of_host_ns, whole_ns - self.usual.mean_ns(whole_ns))
 
     @cached_property
     def _recorded_without_waits_ns(self) -> float:
@@ -159,10 +158,9 @@ class HostPace:
         return merge([(self.start, self.end)])
 
     def _without_profiler(self, ns: float) -> float:
-        if self.usual_ns is None:
+        if self.usual is None:
             return ns / _SLOWED
-        other_ns = self.usual.other_ns if self.usual else 0
-        return min(max(0.0, ns - self._recording_ns), self.usual_ns + other_ns)
+        return min(max(0.0, ns - self._recording_ns), self.usual.mean_of_host_ns(self._recorded_ns))
 
 
 def _event_ns(delays: Ints, whole_ns: float) -> int:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
 from ..arrays.native import Function
+from ..measures.recording.usual_step import UsualStep
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 from .classes import BETWEEN_ROWS, CALL, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
@@ -154,12 +155,23 @@ class WhatIf:
         """What each step saves without the profiler, as far as it is known what that costs."""
         recording, recording_ns = self._recording
         savings = self._savings_of_recorded(variant, variants, percents, recording)
-        return np.maximum(savings - recording_ns, 0) if recording.size else savings
+        return np.clip(savings - recording_ns, 0, self.lengths) if recording.size else savings
 
-    @property
+    @cached_property
     def lengths(self) -> Ints:
-        """How long each step takes without what recording costs: what savings are of."""
-        return self.recorded - self._recording[1]
+        """How long each step takes without what recording costs: what savings are of.
+
+        The mean of those that count is `UsualStep.mean_ns`: what the simulation is off by is shared out evenly.
+        """
+        lengths, steps = self.recorded - self._recording[1], slice(*self.counted_range)
+        if self.pace.usual is not None and self._recording[0].size:
+            lengths[steps] += round(self._usual_ns(self.pace.usual) - float(lengths[steps].mean()))
+        not_negative: Ints = np.maximum(lengths, 0)
+        return not_negative
+
+    def _usual_ns(self, usual: UsualStep) -> int:
+        """How long the average step that counts takes without the profiler."""
+        return usual.mean_ns(self.recorded[slice(*self.counted_range)].mean())
 
     @cached_property
     def _recording(self) -> tuple[NDArray[np.uint8], Ints]:
@@ -173,7 +185,7 @@ class WhatIf:
         cost_ns = self._cost_of(recording)
         first, after = self.counted_range
         mean_ns = float(self.recorded[first:after].mean())
-        rest_ns = mean_ns - float(cost_ns[first:after].mean()) - self.pace.usual.mean_ns(round(mean_ns))
+        rest_ns = mean_ns - float(cost_ns[first:after].mean()) - self._usual_ns(self.pace.usual)
         if rest_ns > _LITTLE * mean_ns:
             recording = self.pace.also_slowed(recording, rest_ns)
             cost_ns = self._cost_of(recording)

@@ -351,8 +351,10 @@ class Fault:
         clause: The contradiction with its numbers, as a clause: `GPU events of 40.0 % of the launches are missing`.
         undermines: The numbers that it makes doubtful.
         remedy: How to record without it, as a sentence.
-        affected_ns: How much time of the steps that count it may make wrong; None: all of it.
+        affected_ns: How much time of the steps that count it may make wrong; None: all of it. Of recording, which
+            makes the steps longer, too: by how much it changes shares of them.
         is_recording: Whether this time is what recording itself costs: several such faults are about the same time.
+        cost_ns: All that recording costs these steps, if that is known.
     """
 
     clause: str
@@ -360,6 +362,7 @@ class Fault:
     remedy: str
     affected_ns: int | None = None
     is_recording: bool = False
+    cost_ns: int = 0
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from support.build import TraceBuilder
 
 
 def rules(trace, events, *advice, counted=(True, True), is_named=lambda _: False):
-    given = Given(advice, 1, 1, np.array(counted), None)
+    given = Given(advice, 1, 1, np.array(counted))
     return [one.rule for one in advice_about(trace, given, events, is_named)]
 
 

@@ -103,11 +103,19 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
     steps = usual_step(times.trace)
     if steps is None:
         return
-    count, cost = steps.recorded_count, steps.cost_ns
-    is_steady = steps.other_ns == 0
-    takes = "A recorded step takes" if is_steady else "The fastest tenth of the recorded steps takes up to"
-    medians = f"medians of {text.times(count, 'step')} and of {steps.usual_count}" if is_steady else "median"
-    fact = f"{takes} {text.time(steps.sure_ns)}, and one without the profiler {text.time(steps.usual_ns)} ({medians})"
+    count, recorded_ns = steps.recorded_count, round(times.steps_ns / steps.recorded_count)
+    usual_ns = steps.mean_ns(recorded_ns)
+    cost = recorded_ns - usual_ns
+    steps_words = text.times(count, "step")
+    by = (
+        f"medians of {steps_words} and of"
+        if steps.is_steady
+        else f"the fastest tenth of {steps_words} and the median of"
+    )
+    fact = (
+        f"The average recorded step takes {text.time(recorded_ns)}, and one without the profiler {text.time(usual_ns)}"
+    )
+    fact += f" (by {by} {steps.usual_count})"
     slows = f"recording costs the host {text.time(cost)} per step"
     affected_ns, consequence, clause = cost * count, "Host times include it.", f"{fact}, so {slows}"
     if times.start.size and times.steps_ns:
@@ -125,7 +133,7 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
         "recording_slows_steps",
         count,
         f"{fact}: {slows}. {consequence} {_FEWER_OPTIONS}",
-        fault=Fault(clause, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True),
+        fault=Fault(clause, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True, cost_ns=cost * count),
     )
 
 

@@ -1,8 +1,8 @@
-"""How much longer recorded steps take than those that the recorder timed without a profiler."""
+"""How long a step takes without the profiler, by what the recorder timed: `UsualStep.mean_ns`, on every screen."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from ...arrays.gather import NONE
 from ...arrays.intervals import union_of_rows
 from ...trace import Trace
 from ...trace.meta import positive_int
+from ...trace.results import once_per_recording
 from ...trace.steps import step_noun
 
 LARGE_OVERHEAD = 0.10
@@ -28,62 +29,67 @@ takes less time than a device needs for it."""
 
 @dataclass(frozen=True)
 class UsualStep:
-    """Medians of steps with and without the profiler.
+    """A step with and without the profiler.
 
     Attributes:
-        usual_ns: How long a step takes without the profiler, and no less than a device is busy with a recorded one.
+        host_ns: How long the host takes for one without the profiler, be it ahead of the devices: the median.
         usual_count: How many of them were timed.
-        recorded_ns: How long the host takes for a recorded one.
+        busy_ns: How long a device is busy with a recorded one: in the long run, no step takes less.
+        sure_ns: How long the host takes for a recorded one: the median; where they differ much, no more than nine
+            tenths of them take.
         recorded_count: How many of them count: the complete ones, or all if none is complete.
-        sure_ns: The same; where recorded ones differ much, no more than nine tenths of them take.
+        is_steady: Whether they don't differ much.
     """
 
-    usual_ns: int
+    host_ns: int
     usual_count: int
-    recorded_ns: int
-    recorded_count: int
+    busy_ns: int
     sure_ns: int
+    recorded_count: int
+    is_steady: bool
 
     @property
-    def cost_ns(self) -> int:
-        """What recording costs the host per step."""
-        return self.sure_ns - self.usual_ns
+    def is_slowed(self) -> bool:
+        """Whether recording slows the step; what slows some steps alone, such as other jobs, isn't that."""
+        return self._is_large(max(self.host_ns, self.busy_ns))
 
     @property
-    def other_ns(self) -> int:
-        """By how much more than that the median recorded step takes longer: other work slows most of them."""
-        return self.recorded_ns - self.sure_ns
+    def is_host_slowed(self) -> bool:
+        """Whether recording slows the host, be it ahead of the devices."""
+        return self._is_large(self.host_ns)
 
-    def mean_ns(self, recorded_ns: int) -> int:
-        """How long the average step takes without the profiler: what exceptional ones add to it, they add there, too.
+    def mean_ns(self, recorded_ns: float) -> int:
+        """The length of a step without the profiler: what a recorded step takes less what recording costs.
+
+        That is what the median step takes longer; what exceptional steps add to the mean, they add without the
+        profiler, too. No step is shorter than a device is busy.
 
         Args:
-            recorded_ns: How long the average recorded step takes.
+            recorded_ns: How long some recorded steps take, on average.
         """
-        return self.usual_ns + max(0, recorded_ns - self.sure_ns)
+        return self._mean_ns(max(self.host_ns, self.busy_ns), recorded_ns)
+
+    def mean_of_host_ns(self, recorded_ns: float) -> int:
+        """The same of the host's time, be it ahead of the devices: if these slow it, it waits in some steps alone."""
+        return self._mean_ns(self.host_ns, recorded_ns) if self.is_slowed else self.host_ns
+
+    def _mean_ns(self, usual_ns: int, recorded_ns: float) -> int:
+        recorded_ns = round(recorded_ns)
+        return min(recorded_ns, usual_ns + max(0, recorded_ns - self.sure_ns))
+
+    def _is_large(self, usual_ns: int) -> bool:
+        return self.sure_ns - usual_ns >= LARGE_OVERHEAD * self.sure_ns
 
 
 def usual_step(trace: Trace) -> UsualStep | None:
     """How long steps take without the profiler; None if recording isn't known to take much of them."""
-    steps = _usual_step_of_host(trace)
-    if steps is None:
-        return None
-    return _with_large_cost(replace(steps, usual_ns=max(steps.usual_ns, _busy_ns(trace) // trace.steps.height)))
+    steps = timed_step(trace)
+    return steps if steps and steps.is_slowed else None
 
 
-def usual_host_ns(trace: Trace) -> int | None:
-    """How long the host takes for a step without the profiler, be it ahead of the devices; None as above."""
-    steps = _usual_step_of_host(trace)
-    return steps.usual_ns if steps and _with_large_cost(steps) else None
-
-
-def _with_large_cost(steps: UsualStep) -> UsualStep | None:
-    """The steps if recording slows them; what slows some of them alone, such as other jobs, isn't that."""
-    return steps if steps.cost_ns >= LARGE_OVERHEAD * steps.sure_ns else None
-
-
-def _usual_step_of_host(trace: Trace) -> UsualStep | None:
-    """What the recorder timed; None if that is too little."""
+@once_per_recording
+def timed_step(trace: Trace) -> UsualStep | None:
+    """What the recorder timed, whatever recording costs; None if that is too little."""
     usual = trace.meta.producer.get("usual_step")
     is_of_loop = step_noun(trace.steps) == "step" and trace.steps["name"].to_list() != ["all"]
     if not isinstance(usual, dict) or not is_of_loop:
@@ -95,9 +101,9 @@ def _usual_step_of_host(trace: Trace) -> UsualStep | None:
     if not usual_ns or count < _FEW_STEPS or not start.size:
         return None
     fast, low, median, high = (int(ns) for ns in np.quantile(end - start, _QUANTILES))
-    is_unsteady = start.size >= _FEW_FOR_QUARTILES and high - low > _UNSTEADY * median
-    sure_ns = fast if is_unsteady else median
-    return UsualStep(usual_ns, count, median, int(start.size), sure_ns)
+    is_steady = start.size < _FEW_FOR_QUARTILES or high - low <= _UNSTEADY * median
+    busy_ns = _busy_ns(trace) // trace.steps.height
+    return UsualStep(usual_ns, count, busy_ns, median if is_steady else fast, int(start.size), is_steady)
 
 
 def _busy_ns(trace: Trace) -> int:

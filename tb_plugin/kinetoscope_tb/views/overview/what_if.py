@@ -2,8 +2,7 @@
 
 The steps are laid out again (critical_path/what_if.py): the same work runs in the same order on the same threads and
 streams, so other paths become critical by themselves, and what is hidden behind them saves nothing. All of it saves
-what the rule says; a rule about what the graph doesn't hold has no row. Where recording slows the host, what its work
-saves is scaled to what can be saved of a step without the profiler.
+what the rule says; a rule about what the graph doesn't hold has no row.
 """
 
 from __future__ import annotations
@@ -75,8 +74,7 @@ def _row(trace: Trace, given: Given, targets: dict[str, Candidate], less: dict[s
     spent = np.zeros(trace.steps.height, np.int64)
     np.add.at(spent, path["step"].to_numpy(), of_path)
     mean_ns = given.usual_step_ns
-    most_ns = given.most_saved_by_host_ns if all(candidate.is_of_host for candidate, _ in parts) else None
-    saved_ns = min(mean_ns if most_ns is None else most_ns, round(_mean_saving(explained, given, parts)))
+    saved_ns = min(mean_ns, round(_mean_saving(explained, given, parts)))
     words = ", ".join(dict.fromkeys(candidate.words for candidate, _ in parts))
     path_ns = round(float(spent[given.counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
