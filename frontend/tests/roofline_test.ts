@@ -13,6 +13,7 @@ const PICTURE = {
   number_format: "dtype",
   byte_rate: "byteRate",
   reason: "reason",
+  gap: "gap",
 } as const;
 const DATA = {
   intensity: [10, 1000, null, 5, null],

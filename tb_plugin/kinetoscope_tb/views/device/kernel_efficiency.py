@@ -32,6 +32,7 @@ class KernelEfficiency(Table):
         number_format="dtype",
         byte_rate="achieved_bytes_per_s",
         reason="why_unknown",
+        gap="gap_ns",
     )
 
     operator = Column(
@@ -43,14 +44,14 @@ class KernelEfficiency(Table):
     input_shapes = Column(
         TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
     )
-    calls = Column(COUNT, "Number of calls of the operator; missing if it wasn't recorded.")
-    kernels = Column(COUNT, "Number of kernels that they launched.")
-    time_ns = Column(DURATION, "Sum of the durations of all these kernels.")
+    time_ns = Column(DURATION, "Sum of the durations of all its kernels.")
     roof_frac = Column(
         FRACTION, "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches."
     )
     gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
     bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
+    calls = Column(COUNT, "Number of calls of the operator; missing if it wasn't recorded.")
+    kernels = Column(COUNT, "Number of kernels that they launched.")
     dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
     family = Column(
         TEXT,

@@ -54,6 +54,7 @@ class OperatorEfficiency(Table):
         number_format="dtype",
         byte_rate="achieved_bytes_per_s",
         reason="why_unknown",
+        gap="gap_ns",
     )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
