@@ -14,6 +14,7 @@ import polars as pl
 
 from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
 from ...measures.calls.op_calls import UNATTRIBUTED
+from ...measures.calls.roofline import with_doubts
 from ...measures.recording.contents import has_kernels
 from ...names.kernel_kinds import elementwise_family
 from ...pictures import Roofline
@@ -64,7 +65,7 @@ class KernelEfficiency(Table):
     peak_flop_per_s = Column(FLOP_RATE, "The device's roof in this format.")
     peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
     device = Column(ID, "Device that it ran on.")
-    why_unknown = Column(TEXT, "Why the roof is unknown.")
+    why_unknown = Column(TEXT, "Why the roof is unknown, or may not be that of the device.")
     input_values = Column(TEXT, "Values of its non-tensor inputs, such as stride; missing if not recorded.")
     input_types = Column(TEXT, "Types of its inputs.")
 
@@ -72,8 +73,9 @@ class KernelEfficiency(Table):
 def kernel_efficiency(trace: Trace) -> pl.DataFrame:
     """Kernels by their gap to the roof, the largest first; then those without one, by time."""
     kernels = trace.device_events.select(KERNEL_COLUMNS).filter(pl.col("kind") == "kernel")
-    groups = KernelWork.of(trace, kernels).groups
-    table = pl.DataFrame([_row(group) for group in groups], schema=KernelEfficiency.schema(), orient="row")
+    work = KernelWork.of(trace, kernels)
+    table = pl.DataFrame([_row(group) for group in work.groups], schema=KernelEfficiency.schema(), orient="row")
+    table = with_doubts(table, work.limits)
     by = KernelEfficiency.key
     descending = [True, True, *(False for _ in by)]
     return KernelEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))
