@@ -1,7 +1,7 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table } from "../src/api/types.ts";
 import { overlap, placeLabels } from "../src/charts/label_placement.ts";
-import { areBytes, decades, divider, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
+import { decades, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
 
 const PICTURE = {
   kind: "roofline",
@@ -13,6 +13,7 @@ const PICTURE = {
   number_format: "dtype",
   byte_rate: "byteRate",
   reason: "reason",
+  gap: "gap",
 } as const;
 const DATA = {
   intensity: [10, 1000, null, 5, null],
@@ -31,19 +32,12 @@ Deno.test("rows with known work are points, and know their share of the roof", (
   same(roofsOf(marks).map(({ format, rate, bandwidth }) => [format, rate, bandwidth]), [["bf16", 800, 10]]);
 });
 
-Deno.test("work without FLOPs stands left of the rest, as far below the memory's roof as its bytes are", () => {
-  const marks = marksOf(PICTURE, TABLE, Uint32Array.of(0, 1, 4));
-  same(marks.map(({ row, share }) => [row, share?.toFixed(6)]), [
-    [0, "0.500000"],
-    [1, "0.500000"],
-    [4, "0.200000"],
-  ]);
-  const bare = marks[2]!;
-  is(bare.intensity < divider(marks) && divider(marks) < 10, true);
-  same([divider(marks.slice(0, 2)), roofsOf(marks).length], [0, 1]);
-  const [alone] = marksOf(PICTURE, TABLE, Uint32Array.of(4));
-  same([areBytes([alone!]), alone!.rate, alone!.share], [true, 2, 0.2]);
-  same(roofsOf([bare]), [{ format: "", rate: Infinity, bandwidth: 10, time: 9 }]);
+Deno.test("work without FLOPs is drawn only where no row has any, by its bytes under a level roof", () => {
+  const both = marksOf(PICTURE, TABLE, Uint32Array.of(0, 1, 4));
+  same(both.map(({ row, kind }) => [row, kind]), [[0, "flop_rate"], [1, "flop_rate"]]);
+  const alone = marksOf(PICTURE, TABLE, Uint32Array.of(4));
+  same(alone.map(({ kind, x, rate, share }) => [kind, x, rate, share]), [["byte_rate", 9, 2, 0.2]]);
+  same(roofsOf(alone), [{ format: "memory", rate: 10, bandwidth: Infinity, time: 9 }]);
 });
 
 Deno.test("a logarithmic scale has powers of ten as marks, not too many", () => {

@@ -122,6 +122,7 @@ class Roofline:
         byte_rate: The column of bytes per second: by it rows without FLOPs have a place of their own, below the memory
             roof.
         reason: The text column that says why a row has no place.
+        gap: The column of the time above the roof, by which rows are ranked.
     """
 
     kind: ClassVar = "roofline"
@@ -133,6 +134,7 @@ class Roofline:
     number_format: str
     byte_rate: str
     reason: str
+    gap: str
 
 
 @dataclass(frozen=True)

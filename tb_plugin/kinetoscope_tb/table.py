@@ -170,8 +170,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return (lower, upper, *heights), ()
         case Bars(lengths):
             return lengths, ()
-        case Roofline(intensity, rate, time, peak_rate, peak_bandwidth, number_format, byte_rate, reason):
-            return (intensity, rate, time, peak_rate, peak_bandwidth, byte_rate), (number_format, reason)
+        case Roofline(intensity, rate, time, peak_rate, peak_bandwidth, number_format, byte_rate, reason, gap):
+            return (intensity, rate, time, peak_rate, peak_bandwidth, byte_rate, gap), (number_format, reason)
         case Treemap(area, name, group):
             return (area,), (name, group)
         case Bands(begin, end, height, name, series):

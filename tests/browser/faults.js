@@ -110,21 +110,33 @@ async (inBothThemes) => {
 
   // Tables
 
+  const LEAST_RANKED = 5; // rows: numbers of fewer descend by chance
+  /** Whether the numbers of a column descend from row to row, though the page doesn't say so. */
+  function ranksRows(table, { cellIndex }) {
+    const cells = [...table.querySelectorAll("tr.row")].map(({ cells }) => cells[cellIndex]);
+    const numbers = cells.filter((cell) => cell.matches(".number")).map(({ innerText }) => parseFloat(innerText));
+    const known = numbers.findIndex(Number.isNaN) < 0 ? numbers : numbers.slice(0, numbers.findIndex(Number.isNaN));
+    return new Set(known).size >= LEAST_RANKED && known.every((value, at) => !at || value <= known[at - 1]);
+  }
   function checkTable(table) {
     const box = boxOf(table.closest(".scroll") ?? table), label = table.getAttribute("aria-label");
     const headings = [...table.querySelectorAll("th")];
+    const isInSight = (heading) => boxOf(heading).left >= box.left - 1 && boxOf(heading).right <= box.right + 1;
     if (headings.length > 1 && boxOf(headings[1]).left > box.right - 40) {
       faults.push(`${label}: the first column leaves no room for the others`);
     }
     for (const heading of headings) {
-      const { left, right } = boxOf(heading), isKey = heading.ariaSort !== null;
-      if (isKey && (left < box.left - 1 || right > box.right + 1)) {
+      if (heading.ariaSort !== null && !isInSight(heading)) {
         faults.push(`${label}: the sort key ${quoted(heading.innerText)} is out of sight`);
       }
       const button = heading.querySelector("button");
       if (button && (button.scrollWidth > button.clientWidth + 1 || button.scrollHeight > button.clientHeight + 1)) {
         faults.push(`${label}: the heading ${quoted(heading.innerText)} is cut`);
       }
+    }
+    const ranking = headings.some(({ ariaSort }) => ariaSort) ? [] : headings.filter((heading) => ranksRows(table, heading));
+    if (ranking.length && !ranking.some(isInSight)) {
+      faults.push(`${label}: rows go by ${quoted(ranking[0].innerText)}, which is out of sight and isn't marked`);
     }
     const row = table.querySelector("tr.row"), cells = row ? [...row.cells] : [];
     const prose = cells.findIndex((cell) => cell.classList.contains("prose"));

@@ -18,7 +18,7 @@ def test_the_roofline_says_what_is_drawn_and_its_points_open_rows(app: App):
     expect(chart).to_contain_text("bf16 989 TFLOP/s")
     expect(chart).to_contain_text("memory 3.35 TB/s")
     expect(chart.locator("p")).to_contain_text("Drawn: 2 rows, 300 µs of 370 µs.")
-    expect(chart.locator("p")).to_contain_text("70 µs; the row with most of it is [other operators] (70 µs; ")
+    expect(chart.locator("p")).to_contain_text("Not drawn: 70 µs, most of it [other operators] (70 µs). ")
     chart.locator("circle").first.click()
     expect(page.get_by_role("row", selected=True)).to_contain_text("4096")
 
@@ -45,13 +45,16 @@ def test_labels_of_a_roofline_do_not_cover_each_other(app: App):
             assert is_aside or a["y"] >= b["y"] + b["height"] - 1 or b["y"] >= a["y"] + a["height"] - 1
 
 
-def test_work_without_flops_is_on_the_roofline_by_its_bytes(app: App):
+def test_work_without_flops_has_a_level_roof_of_its_own_once_the_rest_is_filtered_out(app: App):
     page = app.open("operator_efficiency", run="without_flops")
     chart = page.locator(".roofline")
-    expect(chart.locator("circle")).to_have_count(2)
-    expect(chart).to_contain_text("no FLOPs")
-    expect(chart.locator("p")).to_contain_text("Drawn: 2 rows, 270 µs of 270 µs.")
-    chart.locator("circle").last.hover()
+    expect(chart.locator("circle")).to_have_count(1)
+    expect(chart.locator("p")).to_contain_text("Drawn: 1 row, 200 µs of 270 µs. Not drawn, since they have no FLOPs: ")
+    app.go(view="operator_efficiency", run="without_flops", filter="relu")
+    expect(chart).to_contain_text("memory 3.35 TB/s")
+    heights = re.findall(r"[ML][\d.]+ ([\d.]+)", chart.locator("path.roof").first.get_attribute("d") or "")
+    assert len(set(heights)) == 1
+    chart.locator("circle").hover()
     expect(page.get_by_role("tooltip")).to_contain_text("959 GB/s 28.6 % of the roof")
 
 

@@ -148,6 +148,15 @@ def test_a_broken_trace_says_which_and_why(app: App, artifacts: Path):
     expect(page.get_by_role("heading", name="Where each step goes")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [1440, 1024])
+@pytest.mark.parametrize("view", ["kernel_efficiency", "operator_efficiency", "idle"])
+def test_what_the_rows_go_by_is_marked_and_in_sight(app: App, view: str, width: int):
+    app.page.set_viewport_size({"width": width, "height": 900})
+    page = app.open(view, run="h100/training")
+    expect(page.get_by_role("treegrid").first.locator("th[aria-sort]")).to_have_count(1)
+    assert page.evaluate(FAULTS, False) == []
+
+
 def test_a_view_of_python_offers_threads_only_where_there_are_several(app: App):
     page = app.open("python_functions", run="modules")
     expect(page.locator("tr.row").first).to_be_visible()

@@ -25,9 +25,15 @@ export const pageView = (id: string, entry: EntryFacts, doc: string): ViewEntry 
   comparable_columns: [],
 });
 
-/** The columns drawn as bars or bins. */
+/** The columns drawn as bars or bins, and those that rank rows. */
 export const chartedColumns = (picture: Picture | null): string[] =>
-  picture?.kind === "bars" ? picture.lengths : picture?.kind === "histogram" ? picture.heights : [];
+  picture?.kind === "bars"
+    ? picture.lengths
+    : picture?.kind === "histogram"
+    ? picture.heights
+    : picture?.kind === "roofline"
+    ? [picture.gap]
+    : [];
 
 /** The columns drawn as parts of a whole. */
 export const sharedColumns = (picture: Picture | null): string[] =>

@@ -113,6 +113,7 @@ export type Picture =
     number_format: string;
     byte_rate: string;
     reason: string;
+    gap: string;
   }
   | {
     kind: "part_bars";

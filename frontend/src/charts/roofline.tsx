@@ -1,14 +1,14 @@
-import { Fragment, h } from "preact";
+import { h } from "preact";
 import { useRef } from "preact/hooks";
-import type { PictureOf } from "../api/types.ts";
-import { edge, exact, percent, plural, quantity, type Value } from "../format/numbers.ts";
+import type { PictureOf, Table } from "../api/types.ts";
+import { edge, exact, percent, plural, quantity } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
-import { areBytes, decades, divider, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
+import { decades, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
 import { around, overlap, placeLabels, type Rectangle } from "./label_placement.ts";
 
 const HEIGHT = 380;
@@ -32,11 +32,9 @@ interface Plot {
 
 /** The scales: all points, the ridges, and the roofs above. */
 function plotOf(marks: Mark[], width: number): Plot {
-  const roofs = marks.flatMap(({ peakRate, peakBandwidth, byteRate, intensity }) =>
-    (byteRate ? peakBandwidth && peakBandwidth * intensity : peakRate) ?? []
-  );
+  const roofs = marks.flatMap(({ peakRate }) => peakRate ?? []);
   const ridges = marks.flatMap(({ peakRate, peakBandwidth }) =>
-    peakRate && peakBandwidth ? [peakRate / peakBandwidth] : []
+    peakRate && peakBandwidth && peakRate / peakBandwidth || []
   );
   const inside = {
     left: EDGE.left,
@@ -47,7 +45,7 @@ function plotOf(marks: Mark[], width: number): Plot {
   const largest = Math.max(...marks.map(({ time }) => time));
   return {
     marks,
-    x: logScale([...marks.map(({ intensity }) => intensity), ...ridges], inside.left, inside.left + inside.width),
+    x: logScale([...marks.map(({ x }) => x), ...ridges], inside.left, inside.left + inside.width),
     y: logScale([...marks.map(({ rate }) => rate), ...roofs], inside.top + inside.height, inside.top),
     radius: ({ time }) => Math.max(SMALLEST, LARGEST * Math.sqrt(time / largest)),
     inside,
@@ -55,21 +53,15 @@ function plotOf(marks: Mark[], width: number): Plot {
 }
 
 function Grid({ marks, x, y, inside: { left, top, width, height } }: Plot) {
-  const first = divider(marks);
+  const { kind } = marks[0]!, isOfBytes = kind === "byte_rate";
   return (
     <g aria-hidden="true">
-      {first > 0 && (
-        <>
-          <line class="grid" x1={x.at(first)} x2={x.at(first)} y1={top} y2={top + height} />
-          <text x={(left + Math.min(x.at(first), left + width)) / 2} y={top + height + 16} text-anchor="middle">
-            no FLOPs
-          </text>
-        </>
-      )}
-      {decades(x).filter((value) => value > first).map((value) => (
+      {decades(x).map((value) => (
         <g key={`x ${value}`}>
           <line class="grid" x1={x.at(value)} x2={x.at(value)} y1={top} y2={top + height} />
-          <text x={x.at(value)} y={top + height + 16} text-anchor="middle">{edge(value, "number")}</text>
+          <text x={x.at(value)} y={top + height + 16} text-anchor="middle">
+            {edge(value, isOfBytes ? "duration" : "number")}
+          </text>
         </g>
       ))}
       <ValueAxis
@@ -77,9 +69,9 @@ function Grid({ marks, x, y, inside: { left, top, width, height } }: Plot) {
         left={left}
         right={left + width}
         y={y.at}
-        text={(value) => edge(value, areBytes(marks) ? "byte_rate" : "flop_rate")}
+        text={(value) => edge(value, kind)}
       />
-      {!areBytes(marks) && <text x={left + width} y={top + height + 34} text-anchor="end">FLOP per byte</text>}
+      <text x={left + width} y={top + height + 34} text-anchor="end">{isOfBytes ? "time" : "FLOP per byte"}</text>
     </g>
   );
 }
@@ -106,14 +98,14 @@ function roofLabels({ marks, x, y, inside, radius }: Plot): RoofLabel[] {
   const busy: Rectangle[] = [];
   const roofs = roofsOf(marks);
   const labels = roofs.filter(({ rate }) => rate < Infinity).map(({ format, rate }) => {
-    const text = `${format} ${quantity(rate, "flop_rate")}`, width = textWidth(text, 12);
+    const text = `${format} ${quantity(rate, marks[0]!.kind)}`, width = textWidth(text, 12);
     const at = { left: inside.left + inside.width - width, top: y.at(rate) - LINE - 1, width, height: LINE };
     while (busy.some((one) => Math.abs(one.top - at.top) < LINE)) at.top += LINE;
     busy.push(at);
     return { text, at, angle: 0 };
   });
   const bandwidth = roofs[0]?.bandwidth;
-  if (!bandwidth) return labels;
+  if (!bandwidth || bandwidth === Infinity) return labels;
   const [slopeX, slopeY] = [x.at(10) - x.at(1), y.at(1) - y.at(10)];
   const text = `memory ${quantity(bandwidth, "byte_rate")}`, width = textWidth(text, 12) + 8;
   const angle = -Math.atan2(slopeY, slopeX), low = Math.max(x.low, y.low / bandwidth);
@@ -124,7 +116,7 @@ function roofLabels({ marks, x, y, inside, radius }: Plot): RoofLabel[] {
     width: Math.cos(angle) * width,
     height: tall,
   }));
-  const points = marks.map((mark) => around({ x: x.at(mark.intensity), y: y.at(mark.rate), radius: radius(mark) }));
+  const points = marks.map((mark) => around({ x: x.at(mark.x), y: y.at(mark.rate), radius: radius(mark) }));
   const isFree = (at: Rectangle) => at.top > inside.top && !points.some((point) => overlap(point, at));
   const at = places.find(isFree) ?? places[0]!;
   return [...labels, { text, at, angle: (angle * 180) / Math.PI }];
@@ -181,7 +173,7 @@ function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameO
     width: Math.max(...lines.map((line) => textWidth(line, 12))),
     height: LINE * lines.length,
   }));
-  const pointOf = (mark: Mark) => ({ x: x.at(mark.intensity), y: y.at(mark.rate), radius: radius(mark) });
+  const pointOf = (mark: Mark) => ({ x: x.at(mark.x), y: y.at(mark.rate), radius: radius(mark) });
   const occupied = [...roofs.map(({ at }) => at), ...roofLine(plot), ...marks.map((mark) => around(pointOf(mark)))];
   const placed = placeLabels(largest.map(pointOf), sizes, inside, occupied);
   return (
@@ -202,26 +194,30 @@ function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameO
   );
 }
 
-/** What is drawn and what isn't, with its time. */
-function Coverage({ marks, rows, times, reasons, nameOf }: {
+/** What is drawn and what isn't, with its time and the reason of the row with most of it. */
+function Coverage({ marks, rows, table: { data }, picture, nameOf }: {
   marks: Mark[];
   rows: Uint32Array;
-  times: (number | null)[];
-  reasons: Value[];
+  table: Table;
+  picture: PictureOf<"roofline">;
   nameOf: (row: number) => string;
 }) {
-  const timeOf = (row: number) => times[row] ?? 0;
-  const sum = (of: Iterable<number>) => [...of].reduce((total, row) => total + timeOf(row), 0);
+  const timeOf = (row: number) => Number(data[picture.time]![row] ?? 0);
   const drawn = new Set(marks.map(({ row }) => row));
-  const left = [...rows].filter((row) => !drawn.has(row)).sort((a, b) => timeOf(b) - timeOf(a));
-  const whole = sum(rows), most = left[0];
+  const byTime = [...rows].sort((a, b) => timeOf(b) - timeOf(a));
+  const spent = (of: number[]) => quantity(of.reduce((total, row) => total + timeOf(row), 0), "duration");
+  const reasonOf = (row: number) => data[picture.reason]![row] ?? "";
+  const left = byTime.filter((row) => !drawn.has(row));
+  const hasBytes = (row: number) => data[picture.byte_rate]![row] != null;
+  const bytes = left.filter(hasBytes), unknown = left.filter((row) => !hasBytes(row)), most = unknown[0];
   return (
     <p class="quiet">
-      Area: time. Drawn: {plural(marks.length, "row")}, {quantity(sum(drawn), "duration")} of{" "}
-      {quantity(whole, "duration")}. {most !== undefined &&
-        `Not drawn, since its work is unknown: ${quantity(sum(left), "duration")}; the row with most of it is ${
-          cutText(nameOf(most), MOST_NAME)
-        } (${quantity(timeOf(most), "duration")}${reasons[most] ? `; ${reasons[most]}` : ""}).`.replace(".)", ")")}{" "}
+      Area: time. Drawn: {plural(drawn.size, "row")}, {spent([...drawn])} of {spent(byTime)}.{" "}
+      {reasonOf(byTime.find((row) => drawn.has(row))!)} {bytes.length > 0 &&
+        `Not drawn, since they have no FLOPs: ${plural(bytes.length, "row")}, ${spent(bytes)}.`} {most !== undefined &&
+        `Not drawn: ${spent(unknown)}, most of it ${cutText(nameOf(most), MOST_NAME)} (${
+          quantity(timeOf(most), "duration")
+        }). ${reasonOf(most)}`}{" "}
       {roofsOf(marks).length > 0 && "Dashed: 50 % of the roof. "}Click a point, or use arrow keys and Enter.
     </p>
   );
@@ -240,14 +236,12 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
   const width = useWidth(box);
   const plot = plotOf(marks, width), { x, y, radius } = plot;
   const byTime = marks.toSorted((a, b) => b.time - a.time); // large points below small ones
-  const across = marks.toSorted((a, b) => a.intensity - b.intensity || a.row - b.row);
-  const tip = ({ row, intensity, rate, byteRate, time, share }: Mark) =>
+  const across = marks.toSorted((a, b) => a.x - b.x || a.row - b.row);
+  const tip = ({ row, kind, x, rate, time, share }: Mark) =>
     [
       ready.nameOf(row),
       `${quantity(time, "duration")} (${exact(time, "duration")})`,
-      byteRate
-        ? quantity(byteRate, "byte_rate")
-        : `${quantity(rate, "flop_rate")} at ${edge(intensity, "number")} FLOP per byte`,
+      quantity(rate, kind) + (kind === "byte_rate" ? "" : ` at ${edge(x, "number")} FLOP per byte`),
       share === null ? "" : `${percent(share)} % of the roof`,
     ].filter(Boolean).join("\n");
   const { at, around: marked, open, opened } = useMarks(
@@ -271,7 +265,7 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
               <circle
                 key={mark.row}
                 class={mark.row === (across[at]?.row ?? opened) ? "mark selected" : "mark"}
-                cx={x.at(mark.intensity)}
+                cx={x.at(mark.x)}
                 cy={y.at(mark.rate)}
                 r={radius(mark)}
                 onPointerMove={({ clientX, clientY }) => showTip(tip(mark), clientX + 12, clientY + 8)}
@@ -283,13 +277,7 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
           </svg>
         )}
       </div>
-      <Coverage
-        marks={marks}
-        rows={rows}
-        times={table.data[picture.time] as (number | null)[]}
-        reasons={table.data[picture.reason]!}
-        nameOf={ready.nameOf}
-      />
+      <Coverage {...{ marks, rows, table, picture }} nameOf={ready.nameOf} />
     </figure>
   );
 }

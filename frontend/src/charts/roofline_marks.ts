@@ -2,17 +2,17 @@
 
 import type { PictureOf, Table } from "../api/types.ts";
 
-/** A row whose rate is known, and its work per byte unless its work has no FLOPs. */
+/** A row whose rate is known: its FLOPs per second over its FLOPs per byte; or, where no row has FLOPs, its bytes per second over its time. */
 export interface Mark {
   row: number;
-  /** Of a row without FLOPs, a place left of all others: there the memory's roof is its bandwidth times that. */
-  intensity: number;
+  kind: "flop_rate" | "byte_rate";
+  /** FLOPs per byte; of a row without FLOPs its time. */
+  x: number;
   rate: number;
   time: number;
-  /** Bytes per second of a row without FLOPs; else null. */
-  byteRate: number | null;
   format: string;
   peakRate: number | null;
+  /** The slope of the roof; infinite where rates are those of bytes. */
   peakBandwidth: number | null;
   /** The rate as a share of the roof at this intensity; null if the roof is unknown. */
   share: number | null;
@@ -20,42 +20,24 @@ export interface Mark {
 
 type Numbers = (number | null)[];
 
-const HIGHEST_PLACE = 0.02;
-
-/** The FLOPs per byte at which rows without FLOPs are drawn: a decade left of all that have any; 1 without such rows. */
-const placeOfBytes = (intensities: number[]): number =>
-  intensities.some((value) => value > 0)
-    ? intensities.reduce((least, value) => (value > 0 ? Math.min(least, value / 10) : least), HIGHEST_PLACE)
-    : 1;
-
-/** Whether no row has FLOPs: then the rates are those of bytes. */
-export const areBytes = (marks: Mark[]): boolean => marks.every(({ byteRate }) => byteRate);
-
-/** The intensity that divides rows without FLOPs from the others, if there are such rows. */
-export const divider = (marks: Mark[]): number =>
-  marks.reduce((least, { byteRate, intensity }) => (byteRate ? intensity * 10 ** 0.5 : least), 0);
-
+/** The rows with FLOPs as points; if there are none, those of which the bytes are known. */
 export function marksOf(picture: PictureOf<"roofline">, { data }: Table, rows: Uint32Array): Mark[] {
   const column = (name: string) => data[name] as Numbers;
-  const [intensities, rates, times] = [picture.intensity, picture.rate, picture.time].map(column) as [
-    Numbers,
-    Numbers,
-    Numbers,
-  ];
-  const peakRates = column(picture.peak_rate), bandwidths = column(picture.peak_bandwidth);
-  const byteRates = column(picture.byte_rate);
-  const place = placeOfBytes(Array.from(rows, (row) => intensities[row] ?? 0));
-  return Array.from(rows).flatMap((row) => {
-    const byteRate = rates[row] === null ? byteRates[row] ?? null : null;
-    const intensity = byteRate ? place : intensities[row] ?? 0, time = times[row] ?? 0;
-    const rate = byteRate ? byteRate * place : rates[row] ?? 0;
-    if (!(intensity > 0 && rate > 0 && time > 0)) return [];
-    const peakRate = peakRates[row] ?? null, peakBandwidth = bandwidths[row] ?? null;
-    const roof = peakBandwidth && (byteRate ? Infinity : peakRate);
-    const share = roof && rate / Math.min(roof, intensity * peakBandwidth);
-    const format = String(data[picture.number_format]?.[row] ?? "");
-    return [{ row, intensity, rate, time, byteRate, format, peakRate, peakBandwidth, share }];
-  });
+  const times = column(picture.time), peakRates = column(picture.peak_rate);
+  const bandwidths = column(picture.peak_bandwidth);
+  const marksBy = (kind: Mark["kind"], xs: Numbers, rates: Numbers) =>
+    Array.from(rows).flatMap((row): Mark[] => {
+      const x = xs[row] ?? 0, rate = rates[row] ?? 0, time = times[row] ?? 0;
+      if (!(x > 0 && rate > 0 && time > 0)) return [];
+      const bandwidth = bandwidths[row] ?? null, isOfBytes = kind === "byte_rate";
+      const peakRate = isOfBytes ? bandwidth : peakRates[row] ?? null;
+      const peakBandwidth = isOfBytes ? bandwidth && Infinity : bandwidth;
+      const share = peakRate && peakBandwidth && rate / Math.min(peakRate, x * peakBandwidth);
+      const format = isOfBytes ? "memory" : String(data[picture.number_format]?.[row] ?? "");
+      return [{ row, kind, x, rate, time, format, peakRate, peakBandwidth, share }];
+    });
+  const marks = marksBy("flop_rate", column(picture.intensity), column(picture.rate));
+  return marks.length ? marks : marksBy("byte_rate", times, column(picture.byte_rate));
 }
 
 export interface Roof {
@@ -64,7 +46,7 @@ export interface Roof {
   bandwidth: number;
 }
 
-/** The roofs of all points, that with the most time first; those of work without FLOPs are under any of its device. */
+/** The roofs of all points, that with the most time first. */
 export function roofsOf(marks: Mark[]): Roof[] {
   const roofs = new Map<string, Roof & { time: number }>();
   const hasRates = marks.some(({ peakRate }) => peakRate);

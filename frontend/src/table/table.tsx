@@ -8,7 +8,7 @@ import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
 import { type Rows, sortBy } from "./rows.ts";
 import { type Folding, useRowSelection } from "./table_selection.ts";
-import { HEAD, heights, indent, sentencesInSight, widths } from "./table_layout.ts";
+import { HEAD, heights, indent, isInSight, sentencesInSight, widths } from "./table_layout.ts";
 import { cellTip, Row } from "./table_rows.tsx";
 
 const ABOVE = 5; // rows drawn above the visible ones
@@ -16,7 +16,6 @@ const BELOW = 8;
 const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
 
-const FAR = 6; // columns that are in sight on any wide page
 const NARROW = 1100; // pixels of a page whose drawer covers the table
 
 const KEY_PX = 16;
@@ -221,13 +220,15 @@ export function DataTable(
   const scope = useTableScope(), { weight, picture } = scope.entry;
   const isNarrow = innerWidth < NARROW;
   const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
-  // The edges of bins stay together.
-  const isFar = isNarrow && picture?.kind !== "histogram" || all.findIndex(({ name }) => name === first) > FAR;
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller, "table");
   const columns = useMemo(
-    () => sentencesInSight(isFar ? weightSecond(all, first) : all, size.width, first),
-    [all, isFar, first, size.width],
+    () => {
+      // The edges of bins stay together.
+      const isFar = isNarrow && picture?.kind !== "histogram" || !isInSight(all, first, size.width);
+      return sentencesInSight(isFar ? weightSecond(all, first) : all, size.width, first);
+    },
+    [all, isNarrow, first, size.width],
   );
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
   const columnWidths = useWidths(columns, order, folding, size.width);

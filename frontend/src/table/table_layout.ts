@@ -86,6 +86,11 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   return result.map((width) => width + each);
 }
 
+/** Whether a column ends within the width that there is, or there is no such column. */
+export const isInSight = (columns: DrawnColumn[], name: string | null, available: number): boolean =>
+  widths(columns, available, 0).slice(0, columns.findIndex((column) => column.name === name) + 1)
+    .reduce((room, width) => room - width, available) >= 0;
+
 /** The columns with all sentences in one, below each other, if there is no room for them in a row. */
 function withSentencesStacked(columns: DrawnColumn[], available: number): DrawnColumn[] {
   const [first, ...below] = columns.filter(isProse);

@@ -210,7 +210,7 @@ def _run_answer(engine: Engine, listing: Listing, file: TraceFile) -> dict[str, 
 
 
 def _answer_so_far(not_ready: NotReady, known: Answer) -> dict[str, Any]:
-    return {**encode.loading(not_ready.progress), "so_far": known.values()}
+    return {**encode.loading_state(not_ready.progress), "so_far": known.values()}
 
 
 def _frames_of_run(engine: Engine, file: TraceFile) -> dict[str, pl.DataFrame]:

@@ -123,6 +123,14 @@ def test_an_unknown_peak_leaves_what_was_achieved(device, reason):
     assert efficiency["achieved_flop_per_s"] == 1024 / 1000 * 1e9
 
 
+def test_the_roof_of_an_architecture_in_kernel_names_is_doubtful():
+    kernel = "Cijk_Ailk_Bljk_BBS_BH_MT256x128x64_MI16x16x16x1_SN_GLS0_ISA942_IU1_K1"
+    efficiency = row(recorded("aten::mm", [[64, 64], [64, 64]], ["c10::BFloat16"] * 2, kernel=kernel, device=None))
+    assert efficiency["peak_bytes_per_s"] > 0
+    doubt = "The trace doesn't name the device. Its roof is that of the slowest gfx942, as names of kernels show."
+    assert efficiency["why_unknown"] == doubt
+
+
 CONV = ("", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1")
 BACK = ("", "", "", "[8]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", "[True, True, True]")
 X, W, OUT, Q = [2, 3, 32, 32], [8, 3, 3, 3], [2, 8, 16, 16], [2, 4, 16, 8]

@@ -81,7 +81,7 @@ function Culprits({ gap, source }: { gap: Gap; source: Source }) {
       {(table) => (
         <ol class="gaps" aria-label="What the host was doing">
           {(table.data.total_ns ?? []).slice(0, FEW).map((total, row) => {
-            const { cause, activity, host, op, source: at, idle_frac } = rowOf(table, row);
+            const { cause, activity, host, source: at, idle_frac } = rowOf(table, row);
             const slices = slicesIn(CULPRITS, (column) => table.data[column]?.[row] ?? null);
             return (
               <li key={row} style={{ "--share": Number(idle_frac).toFixed(4) }}>
@@ -95,7 +95,6 @@ function Culprits({ gap, source }: { gap: Gap; source: Source }) {
                       </button>
                     )
                     : host}
-                  {op !== null && ` in ${op}`}
                   {at !== null && <span class="quiet">{` ${at}`}</span>}
                 </span>
               </li>

@@ -49,6 +49,13 @@ class Limits:
     multiprocessors: int | None = None
     compute_capability: tuple[int, int] | None = None
 
+    @property
+    def doubt(self) -> str | None:
+        """Why the limits may not be those of the device."""
+        if self.peaks is None or self.is_named:
+            return None
+        return f"{NO_DEVICE_NAME} Its roof is that of the slowest {self.name}, as names of kernels show."
+
     @classmethod
     def of(cls, trace: Trace) -> dict[int, Limits]:
         """The limits of each device that ran anything."""
@@ -125,6 +132,14 @@ def roof(peaks: DevicePeaks, work: MatrixWork, *, uses_tensor_cores: bool, is_un
     bound_by = "compute" if compute_ns >= memory_ns else "memory"
     roof_ns, peak = max(compute_ns, memory_ns), peaks.flop_per_s.get(key)
     return Roof(peaks.bandwidth, rate, number_format, bound_by, roof_ns, peak_flop_per_s=peak)
+
+
+def with_doubts(rows: pl.DataFrame, limits: dict[int, Limits]) -> pl.DataFrame:
+    """Rows with a roof say in `why_unknown` why it may not be that of their device."""
+    doubts = {device: limit.doubt for device, limit in limits.items()}
+    doubt = pl.col("device").replace_strict(doubts, default=None, return_dtype=pl.String)
+    has_roof = pl.col("peak_bytes_per_s").is_not_null()
+    return rows.with_columns(why_unknown=pl.coalesce("why_unknown", pl.when(has_roof).then(doubt)))
 
 
 def why_impossible(roof_frac: float, bound_by: str | None, moved_bytes: int | None) -> str | None:

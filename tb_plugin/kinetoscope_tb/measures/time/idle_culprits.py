@@ -57,6 +57,9 @@ PIECES: dict[str, type[pl.DataType] | pl.DataType] = {
 WHO = ["cause", "activity", "host", "kind", "op", "source"]
 """The columns that name a culprit."""
 
+HOST_WITH_OP = pl.when(pl.col("op").is_null()).then("host").otherwise(pl.format("{} in {}", "host", "op"))
+"""What the host did, a runtime call with the operator that made it: `cudaMemcpyAsync in aten::copy_`."""
+
 
 class Culprits(NamedTuple):
     """Pieces of gaps (PIECES) with what the host did."""

@@ -7,7 +7,7 @@ import polars as pl
 from ...arrays.gather import fraction
 from ...measures.recording.contents import has_device_events
 from ...measures.time.idle import MOST_GAPS, Windows, gaps
-from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
+from ...measures.time.idle_culprits import HOST_WITH_OP, CulpritPieces, culprit_pieces
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
@@ -30,14 +30,14 @@ class GapCulprits(Table):
     activity = Column(TEXT, "Where the host was late, what its launching threads did.")
     host = Column(
         TEXT,
-        "The innermost Python function, module, operator, annotation or runtime call on the thread that launched the "
-        "work which ended the gap; missing if nothing is recorded, and where work was queued.",
+        "The innermost Python function, module, operator, annotation or runtime call (in the operator that made it) on "
+        "the thread that launched the work which ended the gap; missing if nothing is recorded, and where work was "
+        "queued.",
         shown_as="name",
     )
     source = Column(
         TEXT, "File, first line and name of the innermost function of the program around it.", shown_as="place"
     )
-    op = Column(TEXT, "The operator that made the runtime call.")
     kind = Column(TEXT, "What `host` is: function, module, operator, annotation or runtime call.")
     culprit = Column(TEXT, "Hash of the culprit, as in the view of idle time by culprit.", shown_as="hash")
 
@@ -48,7 +48,9 @@ def gap_culprits(trace: Trace, *, device: int | None = None, start_ns: int | Non
     who = pieces.who.with_row_index("number").with_columns(pl.col("number").cast(pl.Int32))
     rows = pieces.by_gap().rename({"culprit": "number", "dur_ns": "culprit_ns"})
     rows = rows.join(who, "number", how="left").join(whole, "gap", how="left")
-    rows = rows.with_columns(pl.col("device").cast(pl.Int64), gap_frac=fraction(pl.col("culprit_ns"), pl.col("gap_ns")))
+    rows = rows.with_columns(
+        pl.col("device").cast(pl.Int64), gap_frac=fraction(pl.col("culprit_ns"), pl.col("gap_ns")), host=HOST_WITH_OP
+    )
     rows = rows.sort("device", "start_ns", "culprit_ns", "culprit", descending=[False, False, True, False])
     return GapCulprits.of(rows.select(GapCulprits.schema().names()))
 

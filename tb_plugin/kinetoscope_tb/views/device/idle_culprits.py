@@ -12,7 +12,7 @@ import polars as pl
 from ...arrays.gather import fraction, gather, texts
 from ...measures.recording.contents import has_device_events
 from ...measures.time.idle import Windows
-from ...measures.time.idle_culprits import CulpritPieces, culprit_pieces
+from ...measures.time.idle_culprits import HOST_WITH_OP, CulpritPieces, culprit_pieces
 from ...measures.time.step_subset import counted_steps, has_steps
 from ...names.kernel_labels import kernel_label
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
@@ -30,15 +30,15 @@ class IdleCulprits(Table):
 
     key, weight = ("device", "culprit"), "total_ns"
 
-    device = Column(ID, "Index of the device.")
     cause = Column(TEXT, "Why it was idle: the causes of the view of idle time, with the same sums.", shown_as="name")
     host = Column(
         TEXT,
-        "The innermost Python function, module, operator, annotation or runtime call then, on the thread that launched "
-        "the next work; missing if nothing is recorded, where work was queued, so that the host delayed nothing, and "
-        "where the trace doesn't show whether the device was idle.",
+        "The innermost Python function, module, operator, annotation or runtime call (in the operator that made it) "
+        "then, on the thread that launched the next work; missing if nothing is recorded, where work was queued, so "
+        "that the host delayed nothing, and where the trace doesn't show whether the device was idle.",
         shown_as="name",
     )
+    device = Column(ID, "Index of the device.")
     total_ns = Column(DURATION, "Idle time with this cause and culprit.")
     idle_frac = Column(FRACTION, "Share of the idle time of the device.")
     source = Column(
@@ -52,12 +52,6 @@ class IdleCulprits(Table):
         "Where the host was late, what its launching threads did: data loading, synchronizing, runtime call, operator, "
         "python, annotation, or nothing recorded; the first that applies.",
     )
-    op = Column(
-        TEXT,
-        "The operator that made the runtime call. Of launch latency, the one that launched the work after the longest "
-        "gap, if that gap is more than half of the time.",
-        shown_as="name",
-    )
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")
     mean_ns = Column(DURATION, "Mean per gap: total / gaps, rounded to the nanosecond.")
@@ -66,7 +60,8 @@ class IdleCulprits(Table):
     )
     pattern = Column(
         TEXT,
-        "Whether it repeats: in how many complete steps, and which work follows its gaps if that is always the same.",
+        "Whether it repeats: in how many complete steps, and which work follows its gaps if that is always the same; "
+        "of launch latency, also which operator launched the work after a gap that is more than half of it.",
     )
     kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
     window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
@@ -109,25 +104,32 @@ def _described(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
         ),
         steps=pl.when(pl.lit(steps) > 0).then("steps"),
         ended_by=texts(trace.device_events["name"], rows["after"].to_numpy()),
-        op=pl.when((pl.col("cause") == "launch latency") & (2 * pl.col("longest_ns") > pl.col("total_ns")))
-        .then(
-            texts(trace.all_host_events["name"], gather(trace.device_events["op"].to_numpy(), rows["after"].to_numpy()))
-        )
-        .otherwise("op"),
+        host=HOST_WITH_OP,
     )
+    launched_by = gather(trace.device_events["op"].to_numpy(), rows["after"].to_numpy())
+    is_one_gap = (pl.col("cause") == "launch latency") & (2 * pl.col("longest_ns") > pl.col("total_ns"))
     noun = f"{step_noun(trace.steps)}s"
-    each = rows.select("steps", "gaps", pl.when("follows").then("ended_by"))
+    each = rows.select(
+        "steps",
+        "gaps",
+        pl.when("follows").then("ended_by"),
+        op=pl.when(is_one_gap).then(texts(trace.all_host_events["name"], launched_by)),
+    )
     patterns = [_pattern(steps, noun, *row) for row in each.iter_rows()]
     return rows.with_columns(pattern=pl.Series(patterns, dtype=pl.String))
 
 
-def _pattern(all_steps: int, nouns: str, steps: int | None, gaps: int, always_before: str | None) -> str | None:
-    """In how many steps a culprit occurs, and which work follows its gaps if that is always the same."""
+def _pattern(
+    all_steps: int, nouns: str, steps: int | None, gaps: int, always_before: str | None, longest_by: str | None
+) -> str | None:
+    """In how many steps it occurs, which work always follows its gaps, and who ends the gap that is most of it."""
     parts = []
     if steps and all_steps > 1:
         parts.append(f"in each of {all_steps} {nouns}" if steps == all_steps else f"in {steps} of {all_steps} {nouns}")
     if gaps > 1 and always_before is not None:
         parts.append(f"always before {kernel_label(always_before)}")
+    if longest_by is not None:
+        parts.append(f"most of it before the work of {longest_by}")
     return ", ".join(parts) or None
 
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
 from ...measures.calls.op_calls import UNATTRIBUTED
+from ...measures.calls.roofline import with_doubts
 from ...measures.recording.contents import has_kernels
 from ...names.kernel_kinds import elementwise_family
 from ...pictures import Roofline
@@ -32,6 +33,7 @@ class KernelEfficiency(Table):
         number_format="dtype",
         byte_rate="achieved_bytes_per_s",
         reason="why_unknown",
+        gap="gap_ns",
     )
 
     operator = Column(
@@ -43,14 +45,14 @@ class KernelEfficiency(Table):
     input_shapes = Column(
         TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
     )
-    calls = Column(COUNT, "Number of calls of the operator; missing if it wasn't recorded.")
-    kernels = Column(COUNT, "Number of kernels that they launched.")
-    time_ns = Column(DURATION, "Sum of the durations of all these kernels.")
+    time_ns = Column(DURATION, "Sum of the durations of all its kernels.")
     roof_frac = Column(
         FRACTION, "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches."
     )
     gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
     bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
+    calls = Column(COUNT, "Number of calls of the operator; missing if it wasn't recorded.")
+    kernels = Column(COUNT, "Number of kernels that they launched.")
     dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
     family = Column(
         TEXT,
@@ -63,7 +65,7 @@ class KernelEfficiency(Table):
     peak_flop_per_s = Column(FLOP_RATE, "The device's roof in this format.")
     peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
     device = Column(ID, "Device that it ran on.")
-    why_unknown = Column(TEXT, "Why the roof is unknown.")
+    why_unknown = Column(TEXT, "Why the roof is unknown, or may not be that of the device.")
     input_values = Column(TEXT, "Values of its non-tensor inputs, such as stride; missing if not recorded.")
     input_types = Column(TEXT, "Types of its inputs.")
 
@@ -71,8 +73,9 @@ class KernelEfficiency(Table):
 def kernel_efficiency(trace: Trace) -> pl.DataFrame:
     """Kernels by their gap to the roof, the largest first; then those without one, by time."""
     kernels = trace.device_events.select(KERNEL_COLUMNS).filter(pl.col("kind") == "kernel")
-    groups = KernelWork.of(trace, kernels).groups
-    table = pl.DataFrame([_row(group) for group in groups], schema=KernelEfficiency.schema(), orient="row")
+    work = KernelWork.of(trace, kernels)
+    table = pl.DataFrame([_row(group) for group in work.groups], schema=KernelEfficiency.schema(), orient="row")
+    table = with_doubts(table, work.limits)
     by = KernelEfficiency.key
     descending = [True, True, *(False for _ in by)]
     return KernelEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))

@@ -20,7 +20,7 @@ from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_c
 from ...measures.calls.matrix_work import FORMULAS, MatrixWork, Unknown, matrix_work
 from ...measures.calls.memory_calls import MemoryCalls
 from ...measures.calls.op_calls import PROVENANCE
-from ...measures.calls.roofline import Limits, Roof, roof, why_impossible
+from ...measures.calls.roofline import Limits, Roof, roof, why_impossible, with_doubts
 from ...measures.graphs.attribution import recorded_events
 from ...measures.recording.contents import has_matrix_work
 from ...names.device_peaks import TABLE_VERSION
@@ -54,6 +54,7 @@ class OperatorEfficiency(Table):
         number_format="dtype",
         byte_rate="achieved_bytes_per_s",
         reason="why_unknown",
+        gap="gap_ns",
     )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
@@ -86,7 +87,7 @@ class OperatorEfficiency(Table):
     peak_bytes_per_s = Column(BYTE_RATE, "The device's peak memory bandwidth.")
     device = Column(ID, "Device that it ran on; missing on the host.")
     provenance = Column(TEXT, PROVENANCE)
-    why_unknown = Column(TEXT, "Why a value is missing.")
+    why_unknown = Column(TEXT, "Why a value is missing, or the roof may not be that of the device.")
     input_values = Column(TEXT, "Values of its non-tensor inputs, such as stride; missing if not recorded.")
     input_types = Column(TEXT, "Types of its inputs.")
 
@@ -99,6 +100,7 @@ def operator_efficiency(trace: Trace) -> pl.DataFrame:
     memory = MemoryCalls.of(trace)
     rows += [_memory_row(call) for call in memory.table.rows(named=True)]
     table = pl.DataFrame([*rows, *_other_rows(trace, memory)], schema=OperatorEfficiency.schema(), orient="row")
+    table = with_doubts(table, limits)
     by = OperatorEfficiency.key
     descending = [True, True, *(False for _ in by)]
     return OperatorEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))
