@@ -172,7 +172,7 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
     if bound_ns is None or saving_ns is None or not facts.is_bounded_by_usual_step(claim):
         return claim
     usual_ns, most_ns = facts.usual_step_ns, min(saving_ns, bound_ns)
-    takes = f"a {facts.plain_noun} takes {text.time(usual_ns)}"
+    takes = f"{facts.step} takes {text.time(usual_ns)}"
     if bound_ns <= saving_ns:
         device = f"{'a' if len(facts.computation_of_devices) > 1 else 'the'} {facts.noun_of_devices}"
         takes += f", of which {device} computes for {text.time(usual_ns - bound_ns)}"
@@ -183,7 +183,7 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
     if most_ns < _LESS * size_ns:
         evidence += f" Without the profiler {takes}: at most {text.time(most_ns)} of it can be saved."
     if (usual_share := most_ns / usual_ns) < _MUCH_LESS * facts.share(size_ns):
-        title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of a step."
+        title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of {facts.step}."
     return replace(claim, title=title, evidence=evidence, saving_ns=most_ns, is_of_usual_step=True)
 
 
@@ -311,7 +311,7 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     if not facts.has_device and not facts.has_operators:
         return "The trace has neither operators nor GPU events.", "cannot_tell"
     part = facts.computing_share
-    unit = f"a {facts.plain_noun} without the profiler" if facts.usual_step and facts.has_device else facts.unit
+    unit = f"{facts.step} without the profiler" if facts.usual_step and facts.has_device else facts.unit
     verb = "compute" if facts.waits == "wait" else "computes"
     what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
     unknown = max((u for u in results if isinstance(u, Unknown)), key=lambda u: u.size_ns, default=None)

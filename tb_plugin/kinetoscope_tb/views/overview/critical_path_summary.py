@@ -19,7 +19,7 @@ from ...names import text
 from ...pictures import Sentence
 from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.steps import step_noun
+from ...trace.steps import step_in_words, step_noun
 from ...view import Lead, View
 
 _LEAST = 0.03  # of the path: smaller parts aren't named
@@ -129,8 +129,8 @@ def _saves_most(trace: Trace, largest: str, words: dict[str, str]) -> str:
         return ""
     shares = text.percent(savings[most]), text.percent(savings[PARTS.index(largest)])
     return (
-        f"Yet {words[PARTS[most]]} would save most: {shares[0]} of a step with half of that time, on the path or not; "
-        f"{words[largest]} {shares[1]}."
+        f"Yet {words[PARTS[most]]} would save most: {shares[0]} of {step_in_words(trace.steps)} with half of that "
+        f"time, on the path or not; {words[largest]} {shares[1]}."
     )
 
 
