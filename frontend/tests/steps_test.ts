@@ -1,5 +1,5 @@
 import { strictEqual as is } from "node:assert/strict";
-import { capitalized, uncapitalized } from "../src/format/steps.ts";
+import { capitalized, stepInWords, uncapitalized } from "../src/format/steps.ts";
 
 Deno.test("a sentence becomes a clause, and abbreviations stay", () => {
   is(uncapitalized("Host in Python"), "host in Python");
@@ -7,4 +7,8 @@ Deno.test("a sentence becomes a clause, and abbreviations stay", () => {
   is(uncapitalized("A call"), "a call");
   is(uncapitalized(""), "");
   is(capitalized("host in Python"), "Host in Python");
+});
+
+Deno.test("a step has its article, and a recording without steps is the recording", () => {
+  is(["step", "iteration", "recording"].map(stepInWords).join(", "), "a step, an iteration, the recording");
 });

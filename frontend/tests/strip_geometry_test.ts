@@ -77,3 +77,8 @@ Deno.test("labels that would overlap or leave the row are left out", () => {
     false,
   ]);
 });
+
+Deno.test("outliers have their labels first", () => {
+  const labels = [{ x: 0, width: 50 }, { x: 40, width: 30, isOutlier: true }, { x: 80, width: 15 }];
+  same(fitting(labels, 100), [false, true, true]);
+});

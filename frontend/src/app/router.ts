@@ -417,8 +417,10 @@ export const snapshotPlace = computed(() => {
 export const isInSnapshot = (id: string): boolean =>
   snapshotPlace.value !== undefined && id in missing.value && Boolean(viewEntry(id)?.is_of_snapshot);
 
-/** What a step of the trace is called. */
-export const stepWord = computed(() => readyState.value?.step_noun ?? "step");
+/** What a step of the trace is called; where none is marked, the recording is the only one. */
+export const stepWord = computed(() =>
+  readyState.value?.steps[0] === "all" ? "recording" : readyState.value?.step_noun ?? "step"
+);
 
 /** Whether what the selected trace lacks isn't known yet. */
 export const isFindingViews = computed((): boolean => {

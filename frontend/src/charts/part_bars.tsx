@@ -8,7 +8,7 @@ import { comparisonBase } from "../app/comparison_base.ts";
 import { stepWord, viewEntry } from "../app/router.ts";
 import { readableName } from "../format/readable_names.ts";
 import { exact, percent, plural, quantity, scaled, scaleFor } from "../format/numbers.ts";
-import { capitalized } from "../format/steps.ts";
+import { capitalized, stepInWords } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
@@ -103,13 +103,14 @@ const LEAST_COST = 0.02; // of a step, that recording takes and is worth a word
 
 /** What the times of parts are of, and what their savings are of: a step may be shorter without the profiler. */
 function Meaning({ view, whole }: { view: string; whole: number }) {
-  const { saved_ns = [], saved_frac = [] } = tableOf(useAnswer(view))?.data ?? {}, noun = stepWord.value;
+  const { saved_ns = [], saved_frac = [] } = tableOf(useAnswer(view))?.data ?? {};
+  const noun = stepWord.value;
   const row = saved_frac.findIndex((share) => Number(share) > 0);
   const length = row < 0 ? whole : Number(saved_ns[row]) / Number(saved_frac[row]);
   const isShorter = length < (1 - LEAST_COST) * whole;
   return (
     <p class="quiet">
-      Times: on the path of the {isShorter ? `recorded ${noun}` : noun}. Savings: of a {noun}
+      Times: on the path of the {isShorter ? `recorded ${noun}` : noun}. Savings: of {stepInWords(noun)}
       {isShorter && ` without the profiler (${quantity(length, "duration")})`}, if all such work took less time, also
       off the path.
     </p>

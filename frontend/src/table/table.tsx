@@ -232,7 +232,7 @@ export function DataTable(
   );
   const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
   const columnWidths = useWidths(columns, order, folding, size.width);
-  const whole = columnWidths.reduce((sum, width) => sum + width, 0);
+  const whole = Math.floor(columnWidths.reduce((sum, width) => sum + width, 0)); // without the error of the sum
   const chosen = scope.get("row") ? order.indexOf(Number(scope.get("row"))) : -1;
   const high = useMemo(() => heights(columns, columnWidths, order), [columns, columnWidths, order]);
   const layout = new Layout(order.length, high);

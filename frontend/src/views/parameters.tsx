@@ -4,7 +4,7 @@ import { h } from "preact";
 import type { Parameter, ViewEntry } from "../api/types.ts";
 import { tableOf, useAnswer } from "../app/answers.ts";
 import { address, catalogue, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";
-import { label, quantity } from "../format/numbers.ts";
+import { decimal, label, quantity } from "../format/numbers.ts";
 import { Menu, Stops } from "../ui/choice.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
 
@@ -18,7 +18,10 @@ function Select({ parameter: { name, choices }, names }: { parameter: Parameter;
     <Menu
       title={label(name)}
       value={valueOf(name) || choices[0]!}
-      options={choices.map((choice) => [choice, names?.get(choice) ?? choice])}
+      options={choices.map((choice) => [
+        choice,
+        names?.get(choice) ?? choice.replace(/\d{4,}/, (digits) => decimal(Number(digits))),
+      ])}
       onPick={(value) => choose({ [name]: value === choices[0] ? "" : value })}
     />
   );

@@ -41,19 +41,22 @@ interface Shown {
   color: string;
   title: string;
   evidence: string;
+  /** What to do: always in sight. */
+  action?: string;
   /** What makes the sentence doubtful: it stands first, and the sentence isn't bold. */
   doubt?: string;
   children: ComponentChildren;
 }
 
 /** A sentence, two lines of evidence, and on the right what it is worth. */
-export function Banner({ label, color, title, evidence, doubt = "", children }: Shown) {
+export function Banner({ label, color, title, evidence, action, doubt = "", children }: Shown) {
   return (
     <section class="verdict" aria-label={label} style={{ borderColor: doubt ? "var(--warning)" : color }}>
       <div>
         {doubt && <p class="doubt">{doubt}</p>}
         <p class={`sentence ${doubt ? "doubtful" : ""}`}>{prose(title)}</p>
         <TwoLines text={evidence} />
+        {action && <p>{prose(action)}</p>}
       </div>
       <div class="worth">{children}</div>
     </section>
@@ -110,7 +113,8 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
       color={`var(--${picture.colors[rule!] ?? rule})`}
       title={title!}
       doubt={note}
-      evidence={`${evidence}${hasSaving || isOwn || !picture.amounts ? ` ${action}` : ""}${more}`}
+      evidence={evidence + more}
+      action={hasSaving || isOwn || !picture.amounts ? action : ""}
     >
       {hasSaving && (
         <>

@@ -172,7 +172,7 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
         return claim
     usual_ns = facts.usual_step_ns
     most_ns = claim.saving_ns if claim.candidate else min(claim.saving_ns, facts.usual_idle_ns)
-    takes = f"a {facts.plain_noun} takes {text.time(usual_ns)}"
+    takes = f"{facts.step} takes {text.time(usual_ns)}"
     if most_ns < LEAST_SHARE * usual_ns:
         words = claim.rule.replace("_", " ")
         return Cleared(words, f"{facts.percent(size_ns)} for {words} while the profiler runs (without it {takes})")
@@ -180,7 +180,7 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
     if most_ns < _LESS * size_ns:
         evidence += f" Without the profiler {takes}: at most {text.time(most_ns)} of it can be saved."
     if (usual_share := most_ns / usual_ns) < _MUCH_LESS * facts.share(size_ns):
-        title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of a step."
+        title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of {facts.step}."
     return replace(claim, title=title, evidence=evidence, saving_ns=most_ns, is_of_usual_step=True)
 
 
@@ -308,7 +308,7 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     if not facts.has_device and not facts.has_operators:
         return "The trace has neither operators nor GPU events.", "cannot_tell"
     part = facts.computing_share
-    unit = f"a {facts.plain_noun} without the profiler" if facts.usual_step and facts.has_device else facts.unit
+    unit = f"{facts.step} without the profiler" if facts.usual_step and facts.has_device else facts.unit
     verb = "compute" if facts.waits == "wait" else "computes"
     what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
     unknown = max((u for u in results if isinstance(u, Unknown)), key=lambda u: u.size_ns, default=None)

@@ -32,7 +32,7 @@ from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, sy
 from ..names.compiled_code import is_compilation
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
-from ..trace.steps import step_noun
+from ..trace.steps import step_in_words, step_noun
 from .model import Advice, Candidate, Cleared
 from .spread import Spread, warm_up_steps
 
@@ -250,6 +250,11 @@ class Facts:
     def plain_noun(self) -> str:
         """Step, or iteration of a server."""
         return step_noun(self.trace.steps)
+
+    @cached_property
+    def step(self) -> str:
+        """Any step in a sentence."""
+        return step_in_words(self.trace.steps)
 
     @cached_property
     def noun(self) -> str:

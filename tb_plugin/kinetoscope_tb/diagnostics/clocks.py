@@ -54,6 +54,6 @@ def _base_time(trace: Trace) -> Iterator[Diagnostic]:
             "clock_not_set",
             1,
             f"According to its clock the trace is from the year {year}: its date is wrong. Times within it are right, "
-            "and where ranks have collectives in common, these align their traces; without, nothing does. Set the "
-            "machine's clock.",
+            "and collectives that ranks have in common still align their traces; traces of ranks without any can't be "
+            "aligned. Set the machine's clock.",
         )

@@ -94,6 +94,13 @@ def step_noun(steps: pl.DataFrame) -> str:
     return "iteration" if steps["phase"].is_not_null().any() else "step"
 
 
+def step_in_words(steps: pl.DataFrame) -> str:
+    """Any of the steps in a sentence: a step, an iteration, or the recording where no steps are marked."""
+    if steps["name"].to_list() == ["all"]:
+        return "the recording"
+    return "an iteration" if step_noun(steps) == "iteration" else "a step"
+
+
 def with_step_numbers(
     steps: HostSteps, host: pl.DataFrame, launches: pl.DataFrame, device: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:

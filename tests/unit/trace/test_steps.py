@@ -1,5 +1,8 @@
 """From when to when a step lasts, and whether all of it was recorded."""
 
+import polars as pl
+
+from kinetoscope_tb.trace.steps import step_in_words
 from support.build import TraceBuilder, same
 
 
@@ -111,3 +114,10 @@ def test_a_last_step_with_less_than_four_fifths_of_the_device_work_is_incomplete
 
 def test_steps_without_any_device_work_anywhere_are_complete():
     assert TraceBuilder().step(1, 0, 100).step(2, 100, 100).build().steps["is_complete"].to_list() == [True, True]
+
+
+def test_a_step_in_a_sentence_has_its_article_and_a_recording_without_steps_is_the_recording():
+    steps = TraceBuilder().step(1, 0, 100).build().steps
+    assert step_in_words(steps) == "a step"
+    assert step_in_words(steps.with_columns(phase=pl.lit("decode"))) == "an iteration"
+    assert step_in_words(TraceBuilder().op("aten::mm", 0, 10).build().steps) == "the recording"

@@ -3,8 +3,10 @@
 import pytest
 
 from kinetoscope_tb.filesystem import printable
+from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views.overview.environment import environment
 from support.build import TraceBuilder
+from support.snapshots import small_snapshot
 
 
 def facts(**top):
@@ -34,6 +36,12 @@ def test_the_name_of_a_single_step_is_not_taken_for_their_number():
 
     assert steps(6) == "only 6, complete"
     assert steps(6, 7) == "6–7, 2 complete"
+
+
+def test_only_a_trace_says_that_steps_are_not_marked():
+    assert facts()["Steps"] == "not marked"
+    snapshot = read_blocks([small_snapshot().dumped()], path="snapshot.pickle")
+    assert "Steps" not in dict(environment(snapshot).rows())
 
 
 def test_the_trace_id_is_told_where_the_file_has_one():

@@ -87,7 +87,7 @@ def test_kernels_split_by_operator_and_launch_properties():
     ("table", "first"),
     [
         (KernelsByOp, ["name", "op", "grid", "block", "calls", "total_ns"]),
-        (KernelEfficiency, ["operator", "main_kernel", "input_shapes", "calls", "kernels", "time_ns", "roof_frac"]),
+        (KernelEfficiency, ["operator", "main_kernel", "input_shapes", "time_ns", "roof_frac", "gap_ns", "bound_by"]),
         (Copies, ["name", "direction", "device", "from_device", "to_device", "calls", "moved_bytes"]),
     ],
 )
@@ -136,6 +136,15 @@ def test_how_much_of_kernel_time_shows_whether_it_is_of_tensor_cores():
     builder = TraceBuilder().step(1, 0, 100).kernel("ampere_fp16_s16816gemm_fp16_64x64", 0, 60)
     table = gpus(builder.kernel("who_knows", 60, 20).build())
     assert table.select("tc_time_frac", "tc_known_frac").rows() == [(1.0, 0.75)]
+
+
+def test_a_device_without_a_name_may_have_no_tensor_cores():
+    def time_in_tensor_cores(**recorded):
+        trace = TraceBuilder(**recorded).step(1, 0, 100).kernel("ampere_sgemm_128x64_nn", 0, 60).build()
+        return gpus(trace)["tc_time_frac"].to_list()
+
+    assert time_in_tensor_cores() == [None]
+    assert time_in_tensor_cores(deviceProperties=[{"id": 0, "name": "H100"}]) == [0.0]
 
 
 def test_kernels_outside_the_steps_leave_a_gpu_idle():

@@ -66,6 +66,7 @@ def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
 def test_without_a_peak_or_the_work_nothing_is_said(made, reason):
     (row,) = mfu(made).rows(named=True)
     assert (row["mfu_frac"], row["why_unknown"]) == (None, reason)
+    assert (row["time_of_known_work_frac"] is None) == (row["work_flop"] is None)
     answer = recording_answer(made, EVERY_VIEW, cached_frame)
     assert "mfu" not in answer.sentences
     assert [said.reason for said in answer.not_said if said.topic == "MFU"] == [reason]

@@ -40,13 +40,14 @@ const kindName = (kind: Kind) => isPale(kind) ? `idle: ${kind.name}` : kind.name
 /** The height of each device's strip. */
 const heightOf = (devices: number) => devices <= 1 ? 44 : devices <= 3 ? 28 : 14;
 
-const LEAST_NAMED = 0.005; // of the time: less has no entry in the legend
+const LEAST_NAMED = 0.05; // of a column: what is lower in all of them can't be seen, and has no entry in the legend
 
 function KindLegend({ strips }: { strips: Strip[] }) {
-  const named = new Set(strips.flatMap((strip) => {
-    const { from, to } = spanOf(strip);
-    return strip.kinds.filter(({ total }) => total >= LEAST_NAMED * (to - from)).map(({ kind }) => kind);
-  }));
+  const named = new Set(
+    strips.flatMap(({ kinds, lengths }) =>
+      kinds.filter(({ values }) => values.some((value, i) => value > LEAST_NAMED * lengths[i]!)).map(({ kind }) => kind)
+    ),
+  );
   const shown = KINDS.filter((kind) => named.has(kind));
   return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind), isIdle: isPale(kind) }))} />;
 }
@@ -103,26 +104,28 @@ function stepsIn({ data }: Table, from: number, to: number): Step[] {
 const openAt = (from: number, length: number, isGap = false) =>
   openTimeline({ find: null, range: { from, to: from + length }, ...(isGap && { gaps: "" }) });
 
-/** The steps' names at their beginnings; as many as fit. */
+/** The steps' names at their beginnings; as many as fit, slow ones first. */
 function StepMarks({ steps, from, to, width }: { steps: Step[]; from: number; to: number; width: number }) {
   const scale = scaleFor("duration", steps.map(({ length }) => length));
   const median = steps.map(({ length }) => length).sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
+  const isSlow = ({ length }: Step) => length > OUTLIER * median;
+  const whole = Math.max(0, steps.findIndex(isSlow)); // its label has the words and the unit
   const placed = steps.map((step, i) => {
-    const text = i
-      ? `${step.name} · ${scaled(step.length, scale)}`
-      : `${step.words} · ${quantity(step.length, "duration")}`;
+    const text = i === whole
+      ? `${step.words} · ${quantity(step.length, "duration")}`
+      : `${step.name} · ${scaled(step.length, scale)}`;
     const x = Math.max(0, ((step.from - from) / (to - from)) * width);
-    return { step, text, x, width: textWidth(text, 12, 600) + 8 };
+    return { step, text, x, width: textWidth(text, 12, 600) + 8, isOutlier: isSlow(step) };
   });
   const fits = fitting(placed, width);
   return (
     <div class="marks">
-      {placed.map(({ step, text, x }, i) => (
+      {placed.map(({ step, text, x, isOutlier }, i) => (
         <span key={step.name} class={fits[i] ? "" : "tick"} style={{ left: `${x}px` }}>
           {fits[i] && (
             <button
               type="button"
-              class={`plain ${step.length > OUTLIER * median ? "outlier" : ""}`}
+              class={`plain ${isOutlier ? "outlier" : ""}`}
               disabled={isReport}
               data-tip={`${capitalized(step.words)}: ${quantity(step.length, "duration")}\nClick: show in the timeline`}
               onClick={() => openAt(step.from, step.length)}

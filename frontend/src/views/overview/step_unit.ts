@@ -1,7 +1,7 @@
 /** The unit of an overview: the average step, or a server's iteration, a single one, or a recording without steps. */
 
 import { decimal, plural } from "../../format/numbers.ts";
-import { capitalized, stepNoun } from "../../format/steps.ts";
+import { capitalized, stepInWords, stepNoun } from "../../format/steps.ts";
 
 export interface Unit {
   /** Whether no steps were marked, so that the whole recording counts as one. */
@@ -22,7 +22,7 @@ export interface Unit {
 export const withoutProfiler = ({ noun, ...unit }: Unit): Unit => ({
   ...unit,
   noun: `${noun} without the profiler`,
-  words: `a ${noun} without the profiler`,
+  words: `${stepInWords(noun)} without the profiler`,
 });
 
 /** The unit of a trace with these steps; the complete ones count, or all if none is. */

@@ -31,7 +31,7 @@ const DEVICE_KINDS: Kind[] = [
   },
   {
     name: "launches, runtime calls",
-    color: "var(--runtime)",
+    color: "var(--latency)",
     columns: ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"],
     isIdle: true,
   },
@@ -171,12 +171,18 @@ export const columnAt = (edges: number[], x: number): number => {
   return Math.max(0, (after < 0 ? edges.length : after) - 1 - (after < 0 ? 1 : 0));
 };
 
-/** Which of some labels fit into a row, left to right, each at its own place. */
-export function fitting(labels: { x: number; width: number }[], room: number, gap = 8): boolean[] {
-  let free = -Infinity;
-  return labels.map(({ x, width }) => {
-    const fits = x >= free && x + width <= room;
-    if (fits) free = x + width + gap;
-    return fits;
-  });
+interface Label {
+  x: number;
+  width: number;
+  isOutlier?: boolean;
+}
+
+/** Which of some labels fit into a row, each at its own place: outliers first, then left to right. */
+export function fitting(labels: Label[], room: number, gap = 8): boolean[] {
+  const placed = new Set<Label>();
+  for (const label of labels.toSorted((a, b) => Number(b.isOutlier ?? 0) - Number(a.isOutlier ?? 0))) {
+    const isFree = [...placed].every(({ x, width }) => x >= label.x + label.width + gap || label.x >= x + width + gap);
+    if (isFree && label.x + label.width <= room) placed.add(label);
+  }
+  return labels.map((label) => placed.has(label));
 }

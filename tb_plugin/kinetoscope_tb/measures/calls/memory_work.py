@@ -19,6 +19,8 @@ from ...names.regex import regex
 from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown, parse_list
 
 NO_MODEL = "No model of its work exists."
+NO_LIST_SHAPES = "Its inputs are lists of tensors, of which torch recorded no shapes."
+NO_DIMENSIONS = "Its tensors have no dimensions: it moves next to nothing."
 NO_TYPE = "The number format of its tensors isn't recorded."
 NO_EXPERTS = "Which experts its tokens chose isn't recorded, so the weights that it reads aren't known."
 _EXPERTS = regex(r"(?i)(?:^|[:_.])(?:fused_?)?moe(?:[:_.]|$)|_experts")
@@ -87,6 +89,13 @@ class _Inputs:
             if isinstance(each, list) and each and all(map(_is_shape, each))
         ]
 
+    @property
+    def why_no_sizes(self) -> str:
+        """Why no tensor and no list among the inputs has a size."""
+        if "TensorList" in self.types:
+            return NO_LIST_SHAPES
+        return NO_DIMENSIONS if any(element_bytes(str(name)) for name in self.types) else NO_SHAPES
+
 
 def _is_shape(sizes: Any) -> bool:
     return isinstance(sizes, list) and bool(sizes) and all(isinstance(n, int) and n >= 0 for n in sizes)
@@ -105,7 +114,7 @@ def _pointwise(inputs: _Inputs, *, is_in_place: bool, written: int | None = None
     """Read all tensors and write one; `written` are the bytes of an element of the result, if it has its own type."""
     places = inputs.tensors
     if not places:
-        raise Unknown(NO_SHAPES)
+        raise Unknown(inputs.why_no_sizes)
     read = sum(map(inputs.bytes, places))
     if is_in_place:
         return read + inputs.bytes(places[0])
@@ -139,8 +148,8 @@ _OF_CAT = regex(r"CatArrayBatchedCopy(?:_contig|_aligned16_contig)?<.*?OpaqueTyp
 def _concatenated(inputs: _Inputs) -> int:
     """aten::cat: lists have no type in the trace, but the kernel's name has the size of an element."""
     match, lists = _OF_CAT.search(inputs.kernel), inputs.lists()
-    if not match:
-        raise Unknown(NO_TYPE)
+    if not match or not lists:
+        raise Unknown(NO_TYPE if lists else inputs.why_no_sizes)
     return 2 * sum(lists) * int(match["bytes"])
 
 
@@ -150,7 +159,7 @@ def _of_lists(written: int) -> Callable[[_Inputs], int]:
     def work(inputs: _Inputs) -> int:
         match, lists = _IN_KERNEL.search(inputs.kernel), inputs.lists()
         if not match or not lists:
-            raise Unknown(NO_TYPE if lists else NO_SHAPES)
+            raise Unknown(NO_TYPE if lists else inputs.why_no_sizes)
         return (sum(lists) + written * lists[0]) * (element_bytes(match["type"]) or 0)
 
     return work
@@ -159,7 +168,7 @@ def _of_lists(written: int) -> Callable[[_Inputs], int]:
 def _every_tensor(inputs: _Inputs) -> int:
     """A kernel whose outputs are among its arguments, as those of servers are: each of them once."""
     if not inputs.tensors:
-        raise Unknown(NO_SHAPES)
+        raise Unknown(inputs.why_no_sizes)
     return sum(map(inputs.bytes, inputs.tensors))
 
 

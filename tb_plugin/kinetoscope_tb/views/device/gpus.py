@@ -49,7 +49,8 @@ class Gpus(Table):
     tc_time_frac = Column(
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
-        "matrix cores, among kernels for which this is known; missing if it isn't known for most of the time.",
+        "matrix cores, among kernels for which this is known; missing if it isn't known for most of the time, or if "
+        "none uses them and the recording doesn't name the device, which may have none.",
     )
     tc_known_frac = Column(
         FRACTION,
@@ -84,7 +85,7 @@ def gpus(trace: Trace) -> pl.DataFrame:
     units = {"matrix_units": vendor_terms(trace).matrix_units}
     every = trace.device_events.select("device", "kind", *_MEASURED)
     rows = [
-        _described(devices.facts(device)) | _spent(rows, window) | units
+        _described(devices.facts(device)) | _spent(rows, window, devices.facts(device)) | units
         for (device,), rows in sorted(every.group_by("device"), key=lambda group: group[0])
     ]
     return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))
@@ -105,10 +106,13 @@ def _described(facts: DeviceFacts) -> dict[str, Any]:
     }
 
 
-def _spent(rows: pl.DataFrame, window: tuple[int, int]) -> dict[str, Any]:
+def _spent(rows: pl.DataFrame, window: tuple[int, int], facts: DeviceFacts) -> dict[str, Any]:
     kernels = rows.filter(pl.col("kind") == "kernel")
     totals = {"kernel_total_ns": kernels["dur_ns"].sum(), "device_total_ns": rows["dur_ns"].sum()}
-    return totals | _measured(kernels, window)
+    measured = _measured(kernels, window)
+    if not facts.name and not measured["tc_time_frac"]:
+        measured["tc_time_frac"] = None
+    return totals | measured
 
 
 def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float | None]:

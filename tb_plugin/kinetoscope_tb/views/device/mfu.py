@@ -44,7 +44,7 @@ class Mfu(Table):
     time_of_known_work_frac = Column(
         FRACTION,
         "Share of the kernel time, without communication, in kernels whose FLOPs are known: from the recorded shapes, "
-        "or because they multiply no matrices and so count as 0.",
+        "or because they multiply no matrices and so count as 0. Missing if no FLOPs are known.",
     )
     work_flop = Column(FLOP, "FLOPs of matmuls, convolutions and attention per step; a multiply-add counts as two.")
     step_ns = Column(DURATION, "Mean length of the complete steps.", adds_up=False)
@@ -97,7 +97,7 @@ def _of_device(groups: Sequence[Group], limits: Limits, steps: int) -> dict[str,
     work, at_peak_s = sum(by_format.values()), sum(_work(group) / (group.peak_flop_per_s or 1) for group in with_flop)
     known_frac = known_ns / whole if whole else None
     return {
-        "time_of_known_work_frac": known_frac,
+        "time_of_known_work_frac": known_frac if with_flop else None,
         "work_flop": work / steps if with_flop else None,
         "peak_flop_per_s": work / at_peak_s if with_flop and not is_without_peaks else None,
         "dtype": ", ".join(sorted(by_format, key=lambda name: -by_format[name])) or None,

@@ -15,6 +15,7 @@ from ...arrays.gather import NONE, gather, texts
 from ...measures.memory.allocations import FAILED, FATES, NO_ADDRESS, REUSED, allocations, askers
 from ...measures.memory.levels import HINT, OfDevice, device_memories
 from ...measures.recording.contents import has_memory
+from ...names import text
 from ...table import BYTES, DURATION, ID, INSTANT, TEXT, Column
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -59,11 +60,11 @@ def memory_events(
     pieces = allocations(device_memories(trace, device))
     overlaps = _overlaps(-ALWAYS if from_ns is None else from_ns, ALWAYS if to_ns is None else to_ns)
     pieces = pieces.filter(overlaps).sort("size_bytes", descending=True, maintain_order=True)
-    shown = pieces if rows == "all" else pieces.head(MOST)
+    shown = pieces if rows == "all" or pieces.height <= MOST else pieces.head(MOST - 1)
     listed = _listed(trace, shown)
     if shown.height < pieces.height:
         rest = pieces[shown.height :]
-        smaller = {"operator": f"[{rest.height} smaller ones]", "size_bytes": rest["size_bytes"].sum()}
+        smaller = {"operator": f"[{text.digits(rest.height)} smaller ones]", "size_bytes": rest["size_bytes"].sum()}
         listed = pl.concat([listed, pl.DataFrame([smaller])], how="diagonal")
     return MemoryEvents.of(listed)
 

@@ -19,7 +19,7 @@ from ...names import text
 from ...pictures import Sentence
 from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
-from ...trace.steps import step_noun
+from ...trace.steps import step_in_words, step_noun
 from ...view import Lead, View
 
 _LEAST = 0.03  # of the path: smaller parts aren't named
@@ -130,8 +130,8 @@ def _saves_most(trace: Trace, largest: str, words: dict[str, str]) -> str:
         return ""
     than = "" if largest in WAITING else f"; {words[largest]} {text.percent(of_largest)}"
     return (
-        f"Yet {words[PARTS[most]]} would save most: {text.percent(savings[most])} of a step with half of that time, on "
-        f"the path or not{than}."
+        f"Yet {words[PARTS[most]]} would save most: {text.percent(savings[most])} of {step_in_words(trace.steps)} with "
+        f"half of that time, on the path or not{than}."
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import PurePath
 import polars as pl
 
 from ...filesystem import printable
+from ...measures.recording.contents import has_snapshot_alone
 from ...measures.recording.torch_version import MEMORY_TIMELINE, torch_version, writer
 from ...measures.recording.unrecorded_device import device_names, unrecorded_device
 from ...table import TEXT, Column, Table
@@ -89,7 +90,7 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
     begun = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
     return [
         ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
-        ("Steps", _steps(steps) if has_steps else "not marked"),
+        ("Steps", _steps(steps) if has_steps else None if has_snapshot_alone(trace) else "not marked"),
         ("Recorded because", _why(trace.meta)),
         ("Events", trace.meta.events),
         ("Written by", writer(trace)),
