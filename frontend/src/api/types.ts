@@ -281,6 +281,8 @@ export interface Claim {
   action: string;
   saving_ns: number | null;
   saving_frac: number | null;
+  saving_low_ns: number | null;
+  saving_high_ns: number | null;
   confidence: string;
   view: string;
   filter: string;

@@ -77,6 +77,11 @@ class Candidate:
     unrecorded: Intervals | None = field(default=None, repr=False)
 
     @property
+    def mean_less(self) -> float:
+        """By which share of their time its rows could be shorter, on average; all of it if that is unknown."""
+        return 1.0 if self.less is None else float(np.mean(self.less))
+
+    @property
     def is_of_launches(self) -> bool:
         """Whether it is rows with what launches them: without these, nothing waits for a launch or the row before."""
         return self.rows is not None and self.spans is not None
@@ -132,6 +137,7 @@ class Advice:
         doubt: How certain the measurement and the cause are, if a witness or a fault of the recording lowers that.
         unknown: What is unknown besides, of the row that says what is fine.
         is_of_usual_step: Whether that much can be saved of a step without the profiler, too.
+        saving_range: Between which bounds the saving lies, if it is simulated.
     """
 
     rule: str
@@ -149,6 +155,7 @@ class Advice:
     doubt: Certainty | None = None
     unknown: tuple[Unknown, ...] = ()
     is_of_usual_step: bool = False
+    saving_range: tuple[int, int] | None = None
 
     @property
     def certainty(self) -> Certainty:
