@@ -49,11 +49,13 @@ class Advice(Table):
         "for the device may not, and the same step takes longer or less when it is timed again. Nine of ten measured "
         "savings lie between this and the most; missing if the saving isn't simulated.",
         adds_up=False,
+        shown_as="bound",
     )
     saving_high_ns = Column(
         DURATION,
         "The most that it may be; kernels on a stream of their own may slow those of other streams.",
         adds_up=False,
+        shown_as="bound",
     )
     confidence = Column(
         TEXT,
