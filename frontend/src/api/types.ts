@@ -45,7 +45,7 @@ export interface Column {
   /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
   adds_up?: boolean;
   /** What it is drawn as, where its kind alone doesn't say it. */
-  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "own unit" | "time part" | "words";
+  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "bound" | "own unit" | "time part" | "words";
 }
 export interface Parameter {
   name: string;
@@ -282,6 +282,8 @@ export interface Claim {
   action: string;
   saving_ns: number | null;
   saving_frac: number | null;
+  saving_low_ns: number | null;
+  saving_high_ns: number | null;
   confidence: string;
   view: string;
   filter: string;

@@ -8,11 +8,11 @@ const LEAST = 40; // pixels
 /** The names of columns that are hidden, or shown though they are hidden by default. */
 const namesIn = (scope: TableScope) => scope.get("columns").split(",").filter(Boolean);
 
-const REFERENCES = ["hash", "id", "offset"];
+const HIDDEN_AT_FIRST = ["hash", "id", "offset", "bound"];
 
-/** Whether a column is hidden until it is chosen: it has one value everywhere, hashes, ids, or places in the file. */
+/** Whether a column is hidden until it is chosen: it has one value everywhere, hashes, ids, places in the file, or bounds. */
 const isHiddenByDefault = ({ isConstant, shown_as }: DrawnColumn) =>
-  isConstant || (shown_as !== undefined && REFERENCES.includes(shown_as));
+  isConstant || (shown_as !== undefined && HIDDEN_AT_FIRST.includes(shown_as));
 
 /** The columns that are hidden; the first one never is. */
 export const hiddenColumns = ({ columns }: Ready, scope: TableScope): DrawnColumn[] =>

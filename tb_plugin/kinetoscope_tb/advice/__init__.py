@@ -2,6 +2,7 @@
 
 advice      the rules in order, and what is said of their results
 facts       what several rules need
+savings     what candidates save, by simulation; saving_range: within which bounds; candidates: what they cover
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
 interpreter_lock  another thread that runs Python while the main thread would

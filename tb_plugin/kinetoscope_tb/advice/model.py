@@ -80,6 +80,11 @@ class Candidate:
     unrecorded: Intervals | None = field(default=None, repr=False)
 
     @property
+    def mean_less(self) -> float:
+        """By which share of their time its rows could be shorter, on average; all of it if that is unknown."""
+        return 1.0 if self.less is None else float(np.mean(self.less))
+
+    @property
     def is_of_launches(self) -> bool:
         """Whether it is rows with what launches them: without these, nothing waits for a launch or the row before."""
         return self.rows is not None and self.spans is not None
@@ -136,6 +141,7 @@ class Advice:
         unknown: What is unknown besides, of the row that says what is fine.
         is_of_usual_step: Whether that much can be saved of a step without the profiler, too.
         exposure: Of exposed communication, the numbers behind it of which other ranks may know more.
+        saving_range: Between which bounds the saving lies, if it is simulated.
     """
 
     rule: str
@@ -154,6 +160,7 @@ class Advice:
     unknown: tuple[Unknown, ...] = ()
     is_of_usual_step: bool = False
     exposure: Exposure | None = None
+    saving_range: tuple[int, int] | None = None
 
     @property
     def whole_exposure(self) -> Exposure | None:

@@ -160,5 +160,6 @@ def examine(facts: Facts, claim: Advice) -> Advice:
         if because := objection(facts, claim):
             evidence = f"{claim.evidence} The view `{view}` contradicts this: {because}."
             doubt: Certainty = ("cannot_tell", claim.certainty[1])
-            return replace(claim, evidence=evidence, confidence="cannot_tell", saving_ns=None, doubt=doubt)
+            without_saving = replace(claim, saving_ns=None, saving_range=None)
+            return replace(without_saving, evidence=evidence, confidence="cannot_tell", doubt=doubt)
     return claim

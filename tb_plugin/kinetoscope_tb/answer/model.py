@@ -46,6 +46,8 @@ class Claim:
         action: What to do.
         saving_ns: By how much shorter the average step could be at most; None if it isn't about time, or unknown.
         saving_frac: The same / the average step, without the profiler where that is known.
+        saving_low_ns: The least that it may be, by what a recording of a few steps can't show; None if unknown.
+        saving_high_ns: The most.
         confidence: The word that is shown: the less certain of the two parts.
         measurement: How certain the numbers are.
         cause: How certain it is that they are so for the reason that the title gives.
@@ -73,6 +75,8 @@ class Claim:
     rows: tuple[RowKey, ...] = ()
     question: str = ""
     exposure: Exposure | None = None
+    saving_low_ns: int | None = None
+    saving_high_ns: int | None = None
 
     @property
     def is_in_order(self) -> bool:

@@ -124,6 +124,7 @@ def _claim(trace: Trace, advice: Advice, findings: Given, top: Rows, views: View
     culprit = _culprit(trace, advice, top)
     saving = advice.saving_ns
     measurement, cause = advice.certainty
+    low_ns, high_ns = advice.saving_range or (None, None)
     return Claim(
         id=advice.rule,
         about="recording",
@@ -141,6 +142,8 @@ def _claim(trace: Trace, advice: Advice, findings: Given, top: Rows, views: View
         rows=tuple(_rows_of_culprit(culprit)),
         question=question_of(views[advice.view]),
         exposure=advice.whole_exposure,
+        saving_low_ns=low_ns,
+        saving_high_ns=high_ns,
     )
 
 

@@ -40,6 +40,13 @@ def time(ns: float) -> str:
     return f"{digits(ns / size)} {unit}"
 
 
+def time_range(low_ns: float, high_ns: float) -> str:
+    """Such as 6.9 to 8.1 ms; 0 has no unit."""
+    low, high = time(low_ns), time(high_ns)
+    number, unit = low.split(" ")
+    return f"{number if not low_ns or high.endswith(f' {unit}') else low} to {high}"
+
+
 def digits(value: float) -> str:
     """Three significant digits, thin spaces between thousands from five digits on."""
     text = few_digits(value)

@@ -18,6 +18,16 @@ def test_numbers_have_three_significant_digits_and_no_padding_as_on_the_page(val
     assert FORMS[kind](value) == shown
 
 
+def test_a_range_of_times_has_its_unit_once():
+    cases = [(6.9e6, 8.1e6), (0, 8.1e6), (900_000, 1.2e6), (0, 0)]
+    assert [text.time_range(*bounds) for bounds in cases] == [
+        "6.9 to 8.1 ms",
+        "0 to 8.1 ms",
+        "900 µs to 1.2 ms",
+        "0 to 0 ns",
+    ]
+
+
 def test_counts_and_shares_begin_sentences():
     assert [text.share(part) for part in (0.334, 0.25, 0.4)] == ["A third", "A quarter", "40 %"]
     assert [text.times(count, "call") for count in (1, 8.23, 1478)] == ["1 call", "8.2 calls", "1478 calls"]

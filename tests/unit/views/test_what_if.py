@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kinetoscope_tb.advice.candidates import percents
 from kinetoscope_tb.advice.model import Candidate
-from kinetoscope_tb.advice.savings import percents
 from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.views.overview.advice import advice
 from kinetoscope_tb.views.overview.critical_path import critical_path

@@ -2,7 +2,7 @@
 
 import type { RowSlices } from "../../api/row_slices.ts";
 import type { Summary } from "../../api/types.ts";
-import type { Value } from "../../format/numbers.ts";
+import { quantity, type Value } from "../../format/numbers.ts";
 import { slicesIn } from "../../app/router.ts";
 import { unbroken } from "../sentence.tsx";
 
@@ -41,6 +41,8 @@ export interface Advice {
   action: string;
   saving: number | null;
   share: number | null;
+  /** The least and the most that it may save; empty if it isn't simulated. */
+  range: string;
   confidence: string;
   view: string;
   filter: string;
@@ -63,6 +65,7 @@ export const hasNoTime = ({ verdict }: Summary) => verdict.id === "nothing_timed
 export const adviceRows = ({ verdict, also }: Summary): Advice[] =>
   [verdict, ...also].filter(({ about }) => about === "recording").map((claim) => {
     const { id: rule, saving_ns: saving, saving_frac: share, confidence, view, filter } = claim;
+    const { saving_low_ns: low, saving_high_ns: high } = claim;
     const columns: Record<string, Value> = { rule, view, filter };
     return {
       rule,
@@ -71,6 +74,7 @@ export const adviceRows = ({ verdict, also }: Summary): Advice[] =>
       action: unbroken(claim.action),
       saving,
       share,
+      range: high === null ? "" : `${quantity(low, "duration")} to ${quantity(high, "duration")}`,
       confidence,
       view,
       filter,

@@ -13,11 +13,15 @@ import { adviceRows, colorOf, isAllWell, isUnknown } from "./advice_rows.ts";
 export function Verdict({ summary, unit, isComparing }: { summary: Summary; unit: Unit; isComparing: boolean }) {
   const advice = adviceRows(summary)[0];
   if (!advice) return null;
-  const { saving, share, confidence, slices } = advice;
+  const { saving, share, range, confidence, slices } = advice;
   return (
     <Banner label="Verdict" color={colorOf(advice)} title={advice.title} evidence={advice.evidence}>
       {saving !== null && (
-        <b data-tip="What this cause takes at most; after the fix, another one may take its place">
+        <b
+          data-tip={`What this cause takes at most${
+            range && `: ${range}`
+          }; after the fix, another one may take its place`}
+        >
           up to −{quantity(saving, "duration")}
         </b>
       )}

@@ -112,13 +112,11 @@ function WhatIf({ advice, first, noun }: { advice: Advice; first: string; noun: 
   );
 }
 
-function Worth({ advice, noun }: { advice: Advice; noun: string }) {
-  const { saving, share, confidence } = advice;
+function Worth({ advice }: { advice: Advice }) {
+  const { saving, range } = advice;
   if (isUnknown(advice)) return <b>can’t tell</b>;
   if (saving === null) return <b class="quiet">no estimate</b>;
-  return (
-    <b data-tip={`${percent(share)} % of the ${noun}, confidence ${confidence}`}>−{quantity(saving, "duration")}</b>
-  );
+  return <b data-tip={range || undefined}>−{quantity(saving, "duration")}</b>;
 }
 
 interface ItemProps {
@@ -138,7 +136,7 @@ function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
       <summary>
         <span class={isOpen ? "" : "clamped"}>{prose(advice.action)}</span>
         <span class="worth">
-          <Worth advice={advice} noun={noun} />
+          <Worth advice={advice} />
         </span>
         {!isUnknown(advice) && (
           <small>

@@ -43,6 +43,20 @@ class Advice(Table):
         "Saving / the mean length of these steps, without the profiler where that is known. The overview's mean "
         "includes warm-up.",
     )
+    saving_low_ns = Column(
+        DURATION,
+        "The least that the saving may be: steps differ, what recording costs may be part of it, calls that may wait "
+        "for the device may not, and the same step takes longer or less when it is timed again. Nine of ten measured "
+        "savings lie between this and the most; missing if the saving isn't simulated.",
+        adds_up=False,
+        shown_as="bound",
+    )
+    saving_high_ns = Column(
+        DURATION,
+        "The most that it may be; kernels on a stream of their own may slow those of other streams.",
+        adds_up=False,
+        shown_as="bound",
+    )
     confidence = Column(
         TEXT,
         "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the recording doesn't "
@@ -64,6 +78,7 @@ def advice(trace: Trace) -> pl.DataFrame:
             a.action,
             a.saving_ns,
             None if a.saving_ns is None else given.saved_frac(a.saving_ns),
+            *(a.saving_range or (None, None)),
             a.confidence,
             a.view,
             a.filter or None,

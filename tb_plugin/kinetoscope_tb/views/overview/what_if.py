@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from ...advice.candidates import on_path, partly, percents
 from ...advice.given import Given, given_advice
 from ...advice.model import Candidate
-from ...advice.savings import on_path, partly, percents
 from ...critical_path.explanation import Explanation, path_explanation
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_work

@@ -1,0 +1,151 @@
+"""What candidates cover: delays of the dependency graph, and segments of the critical path."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ..arrays.gather import NONE
+from ..arrays.intervals import Intervals, Ints, length_within, merge
+from ..critical_path.classes import (
+    BETWEEN_ROWS,
+    CALL,
+    CLASSES,
+    COMMUNICATION,
+    COMPUTATION,
+    COPY,
+    LAUNCH,
+    OPERATOR,
+    SYNCHRONIZATION,
+)
+from ..critical_path.explanation import Explanation
+from ..critical_path.what_if import WAITS
+from .model import Candidate
+
+_OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
+_BEFORE_ROWS = (LAUNCH, BETWEEN_ROWS)
+_MAY_WAIT = (SYNCHRONIZATION, CALL, OPERATOR)
+_ALL = 100  # percent
+_MOSTLY = 0.5  # of the host's own time in a call that waits
+_LONG_NS = 200_000  # of a call or an operator between two boundaries
+
+
+def partly(percents: NDArray[np.uint8], percent: int) -> NDArray[np.uint8]:
+    """Some of what a candidate would change, `percent` of it."""
+    shares = (percents & ~WAITS).astype(np.uint16) * percent // _ALL
+    return shares.astype(np.uint8) | np.where(shares > 0, percents & WAITS, np.uint8(0))
+
+
+def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8]:
+    """By how much the delay of each node would be shorter, in percent, with WAITS where the host wouldn't wait."""
+    what_if, nodes = explanation.what_if, explanation.graph.nodes
+    percents = np.where(_classes(_codes(candidate)), np.uint8(_ALL), np.uint8(0))[what_if.part]
+    if candidate.rows is not None:
+        less = _in_percent(_less_of_rows(candidate, nodes.rows))
+        for rows, part in ((explanation.graph.holding_row, nodes.starts), (slice(-1), nodes.ends)):
+            is_row = _classes(_OF_ROWS)[what_if.part[part]]
+            percents[part] = np.maximum(percents[part], less[rows] * is_row)
+        if candidate.is_of_launches:
+            is_before = _classes(_BEFORE_ROWS)[what_if.part[nodes.starts]]
+            percents[nodes.starts] = np.maximum(percents[nodes.starts], less[:-1] * is_before)
+    if candidate.spans is not None:
+        thread, time = nodes.boundaries.thread, nodes.boundaries.time
+        is_of_candidate = np.zeros(nodes.boundaries.first.size, bool)
+        is_of_candidate[np.asarray(candidate.threads, np.int64)] = True
+        at = np.flatnonzero(is_of_candidate[thread])
+        inside = _in_percent(_share_inside(candidate, time[at] - what_if.pace.own_ns[at], time[at]))
+        percents[at] = np.maximum(percents[at], inside)
+    at, shares = _unexplained_waits(candidate, explanation)
+    percents[at] = np.maximum(percents[at], _in_percent(shares))
+    if candidate.waits:
+        at = what_if.waiting_nodes()
+        own_ns, time = what_if.pace.own_ns[at], nodes.boundaries.time[at]
+        for_unrecorded = _MOSTLY * own_ns < _within(candidate.unrecorded, time - own_ns, time)
+        percents[at] = np.where(for_unrecorded, np.uint8(0), WAITS + _ALL)
+    return percents
+
+
+def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
+    """How much of each segment of the critical path it is."""
+    start, end, part, row = (path[name].to_numpy() for name in ("start_ns", "end_ns", "class", "device_event"))
+    share = np.isin(part, (*_codes(candidate), SYNCHRONIZATION) if candidate.waits else _codes(candidate)).astype(
+        np.float64
+    )
+    if candidate.rows is not None:
+        less = _less_of_rows(candidate, max(row.max(initial=0), candidate.rows.max(initial=0)) + 1)
+        of_rows = _OF_ROWS + _BEFORE_ROWS if candidate.is_of_launches else _OF_ROWS
+        share = np.maximum(share, less[row] * np.isin(part, of_rows))
+    on_host = np.isin(path["thread"].to_numpy(), candidate.threads) & (row == NONE)
+    share[on_host] = np.maximum(share[on_host], _share_inside(candidate, start[on_host], end[on_host]))
+    return np.asarray(np.round((end - start) * share).astype(np.int64))
+
+
+def inferred_waits_ns(candidate: Candidate, explanation: Explanation) -> float:
+    """For how long the host may wait for a candidate's rows on the path, in calls that the candidate doesn't hold."""
+    if candidate.rows is None:
+        return 0.0
+    path = explanation.path
+    start, end, part, thread = (path[name].to_numpy() for name in ("start_ns", "end_ns", "class", "thread"))
+    at = np.flatnonzero(np.isin(part, _MAY_WAIT) & (thread != NONE) & (end - start >= _LONG_NS))
+    start, end = start[at], end[at]
+    inside = candidate.mean_less * length_within(_times_of_rows(candidate, explanation), start, end)
+    in_spans = np.where(np.isin(thread[at], candidate.threads), _within(candidate.spans, start, end), 0)
+    return float(np.maximum(inside - in_spans, 0.0).sum())
+
+
+def _unexplained_waits(candidate: Candidate, explanation: Explanation) -> tuple[Ints, NDArray[np.float64]]:
+    """The calls and operators that may wait for the rows, though nothing recorded says so, and which part may be that.
+
+    Those are the long ones: without a wait, launching takes µs. So a saving stays an upper bound.
+    """
+    if candidate.rows is None:
+        return np.zeros(0, np.int64), np.zeros(0)
+    nodes = explanation.graph.nodes
+    time = nodes.boundaries.time
+    waits = np.diff(time, prepend=0) >= _LONG_NS
+    waits &= _classes(_MAY_WAIT)[explanation.what_if.part[: time.size]]
+    waits[explanation.what_if.waiting_nodes()] = False
+    waits[:1] = False
+    at = np.flatnonzero(waits)
+    inside = length_within(_times_of_rows(candidate, explanation), time[at - 1], time[at])
+    return at, np.asarray(candidate.mean_less * inside / np.maximum(time[at] - time[at - 1], 1))
+
+
+def _times_of_rows(candidate: Candidate, explanation: Explanation) -> Intervals:
+    """When devices run any of the rows."""
+    nodes = explanation.graph.nodes
+    return merge([(nodes.time[nodes.starts][candidate.rows], nodes.time[nodes.ends][candidate.rows])])
+
+
+def _in_percent(shares: NDArray[np.float64]) -> NDArray[np.uint8]:
+    return np.round(_ALL * np.maximum(shares, 0)).astype(np.uint8)
+
+
+def _classes(codes: tuple[int, ...]) -> NDArray[np.bool_]:
+    """For each class whether it is one of some."""
+    is_chosen = np.zeros(len(CLASSES), bool)
+    is_chosen[list(codes)] = True
+    return is_chosen
+
+
+def _less_of_rows(candidate: Candidate, rows: int) -> NDArray[np.float64]:
+    """By which share of its time each row could be shorter; 0 behind the last one, for NONE."""
+    less = np.zeros(rows + 1)
+    less[candidate.rows] = 1.0 if candidate.less is None else candidate.less
+    return less
+
+
+def _share_inside(candidate: Candidate, start: Ints, end: Ints) -> NDArray[np.float64]:
+    """The share of some ranges of time that lies inside the spans."""
+    less = candidate.less if isinstance(candidate.less, float) else 1.0
+    return np.asarray(less * _within(candidate.spans, start, end) / np.maximum(end - start, 1))
+
+
+def _within(spans: Intervals | None, start: Ints, end: Ints) -> Ints:
+    """How much of some ranges of time lies inside the spans; nothing without any."""
+    return np.zeros(start.size, np.int64) if spans is None else np.asarray(length_within(spans, start, end))
+
+
+def _codes(candidate: Candidate) -> tuple[int, ...]:
+    return tuple(map(CLASSES.index, candidate.classes))

@@ -1,0 +1,100 @@
+"""Within which bounds a saving lies, by what a recording of a few steps can't show.
+
+steps      that save more or less than others: a confidence interval of the mean (Student's t, 0.9)
+recording  what it costs, where that isn't taken from the graph, may lie in what is saved: a lower bound
+waits      calls that may wait for the device, though nothing recorded says so, may not wait: a lower bound
+streams    kernels on a stream of their own share the device with those of other streams, which then would take less
+           time: an upper bound
+time       the same step takes longer or less when it is timed again
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays.gather import gather
+from ..arrays.intervals import Ints
+from ..critical_path.classes import ON_DEVICE
+from ..critical_path.explanation import Explanation
+from ..measures.recording.usual_step import timed_step
+from .candidates import inferred_waits_ns, on_path
+from .facts import Facts
+from .model import Candidate
+
+OF_DEVICES, OF_HOST = 0.03, 0.06
+"""Of the critical path on devices and of the one on the host: how far a step is from itself when it is timed again.
+
+Of the changes in `samples/h100_pairs` nine of ten lie within (`tests/oracle/test_measured_pairs.py`)."""
+_QUANTILES = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78, 1.77, 1.76, 1.75, 1.65)
+"""0.95 of Student's t by degrees of freedom, from one on; the last one is that of many."""
+_SLOWED = 0.5
+"""Of the host's recorded time: so much may be recording, if nothing says what that costs."""
+
+
+def saving_range(facts: Facts, candidate: Candidate, explanation: Explanation, per_step: Ints) -> tuple[int, int]:
+    """The least and the most that a candidate may save of the average step, in ns.
+
+    Args:
+        facts: Of the trace.
+        candidate: What could take less time.
+        explanation: The graph and its paths.
+        per_step: What each step saves by the simulation.
+    """
+    saved_ns = min(facts.mean(per_step), facts.usual_step_ns)
+    error_ns = _error_of_mean(per_step[facts.counted]) + _error_ns(facts, explanation)
+    less_ns = _recording_ns(facts, candidate, explanation, saved_ns)
+    less_ns += inferred_waits_ns(candidate, explanation) / facts.trace.steps.height
+    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + _shared_ns(facts, candidate)))
+    return max(0, round(saved_ns - error_ns - less_ns)), max(saved_ns, most_ns)
+
+
+def _most_ns(facts: Facts) -> int:
+    """The length of the step; where devices catch up, recorded steps are shorter than the host takes for one."""
+    steps = timed_step(facts.trace)
+    return max(facts.usual_step_ns, steps.host_ns if steps else 0)
+
+
+def _error_of_mean(per_step: Ints) -> float:
+    """By how much the mean may be off, since other steps of the kind would save more or less; unknown of one step."""
+    if per_step.size < 2:
+        return 0.0
+    quantile = _QUANTILES[min(per_step.size - 1, len(_QUANTILES)) - 1]
+    return float(quantile * per_step.std(ddof=1) / np.sqrt(per_step.size))
+
+
+def _error_ns(facts: Facts, explanation: Explanation) -> float:
+    """By how much the average step is longer or shorter when it is timed again."""
+    path = explanation.path
+    is_on_device = np.isin(path["class"].to_numpy(), list(ON_DEVICE))
+    length = (path["end_ns"] - path["start_ns"]).to_numpy()
+    share = length[is_on_device].sum() / max(1, length.sum())
+    return float(facts.usual_step_ns * (OF_DEVICES * share + OF_HOST * (1 - share)))
+
+
+def _recording_ns(facts: Facts, candidate: Candidate, explanation: Explanation, saved_ns: int) -> float:
+    """How much of what is saved may be what recording costs, as far as that isn't taken from the graph."""
+    steps = timed_step(facts.trace)
+    if steps is None:
+        return _SLOWED * _share_of_host(candidate, explanation) * saved_ns
+    return 0.0 if steps.is_slowed else min(saved_ns, facts.step_ns - steps.mean_ns(facts.step_ns))
+
+
+def _share_of_host(candidate: Candidate, explanation: Explanation) -> float:
+    """Which part of a candidate's time on the critical path is the host's; all of it if none is on it."""
+    if candidate.is_of_host:
+        return 1.0
+    lengths = on_path(candidate, explanation.path)
+    is_on_device = np.isin(explanation.path["class"].to_numpy(), list(ON_DEVICE))
+    return float(1 - lengths[is_on_device].sum() / lengths.sum()) if lengths.any() else 1.0
+
+
+def _shared_ns(facts: Facts, candidate: Candidate) -> float:
+    """How long a candidate's rows take per step on streams other than the one that has most rows of their device."""
+    if candidate.rows is None or not candidate.rows.size:
+        return 0.0
+    rows = facts.trace.device_events.select("device", "stream", "step", "dur_ns")
+    counts = rows.group_by("device", "stream").len().sort("len", "stream", descending=[True, False])
+    main = counts.unique("device", keep="first", maintain_order=True)
+    own = rows[candidate.rows].join(main, ["device", "stream"], "anti")
+    counts_in = gather(facts.counted, own["step"].to_numpy(), missing=False)
+    return float(candidate.mean_less * own["dur_ns"].to_numpy()[counts_in].sum() / facts.count)
