@@ -29,16 +29,15 @@ from ..critical_path.classes import (
 from ..critical_path.explanation import Explanation, path_explanation
 from ..critical_path.what_if import WAITS
 from ..names import text
-from .facts import LEAST_SHARE, Facts
+from .facts import LARGE_SHARE, LEAST_SHARE, Facts
 from .model import Advice, Candidate, Cleared, Result
 
 _OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
 _BEFORE_ROWS = (LAUNCH, BETWEEN_ROWS)
-_ALL = 100  # percent
+_ALL, _HALF = 100, 50  # percent
 _MOSTLY = 0.5  # of the host's own time in a call that waits
 _NEARLY = 0.8  # of what a claim saves
-_MORE = 1.05  # times what it saves: a remedy that also helps elsewhere
-_MUCH_MORE = 1.1  # times the time that the evidence gives: what else is saved is said
+_MORE = 1.05  # times the time that is known to be saved: what else is saved is said
 _LONG_NS = 200_000  # of a call or an operator between two boundaries
 
 
@@ -58,7 +57,21 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
     }
     topics = {advice.remedy.topic for advice in remedies.values() if advice.remedy}
     results = [r for r in results if not (isinstance(r, Cleared) and r.topic in topics)]
+    results = [_with_saving(facts, r, explanation) if isinstance(r, Cleared) else r for r in results]
     return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
+
+
+def _with_saving(facts: Facts, result: Cleared, explanation: Explanation) -> Cleared:
+    """What isn't acted on, but for what less of it would save: that may be much, though it costs little by itself."""
+    if result.candidate is None or result.lost_ns:
+        return result
+    changes = partly(percents(result.candidate, explanation), _HALF)
+    saved_ns = facts.mean(explanation.what_if.saved_together(changes))
+    if saved_ns < LARGE_SHARE * facts.usual_step_ns:
+        return result
+    words, share = result.candidate.words, text.percent(saved_ns / facts.usual_step_ns)
+    evidence = f"{result.evidence}, though half of {words} would save {share} with all that comes earlier then"
+    return replace(result, evidence=evidence, lost_ns=saved_ns)
 
 
 def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
@@ -71,10 +84,11 @@ def _judge(facts: Facts, advice: Advice, saved_ns: int) -> Advice | Cleared:
 
 def _with_rest(advice: Advice, saved_ns: int) -> str:
     """The evidence, with what is saved besides the time that it gives."""
-    size_ns = advice.size_ns or saved_ns
-    if saved_ns <= _MUCH_MORE * size_ns:
+    less = advice.candidate.less if advice.candidate else None
+    given_ns = (advice.size_ns or saved_ns) * (less if isinstance(less, float) else 1.0)
+    if saved_ns <= _MORE * given_ns:
         return advice.evidence
-    rest = f"{text.time(saved_ns - size_ns)} of the saving is other work that comes earlier then."
+    rest = f"{text.time(saved_ns - given_ns)} of the saving is other work that comes earlier then."
     return f"{advice.evidence.rstrip()} {rest}"
 
 
