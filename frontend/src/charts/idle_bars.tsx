@@ -80,7 +80,7 @@ function Sentence({ bar }: { bar: Bar }) {
   const idle = idleOf(bar), share = bar.exposed / bar.whole;
   const only = share >= MENTIONED ? `communication runs and nothing computes for ${percent(share)} %` : "";
   if (idle < NOTHING_IDLE * bar.whole) {
-    return <p class="answer">{`${bar.label} was busy all the time${only && `, but ${only} of it`}.`}</p>;
+    return <p class="answer">{`${bar.label} was ${only ? `never idle, but ${only} of` : "busy all"} the time.`}</p>;
   }
   const [most] = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
   return (

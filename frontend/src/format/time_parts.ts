@@ -78,7 +78,7 @@ const PARTS: Record<string, Part> = {
   normalization: ["Normalization", tint("kernel", 58)],
   sampling: ["Sampling kernels", tint("kernel", 48)],
   other: ["Other kernels", tint("kernel", 38)],
-  "idle: launching": ["Idle: operators, launches", "var(--runtime)"],
+  "idle: operators and launches": ["Idle: operators, launches", "var(--runtime)"],
   "idle: queued": ["Idle: work queued", "var(--warning)"],
   "idle: synchronizing": ["Idle: host synchronizing", tint("runtime", 60)],
   "idle: waiting": ["Idle: waiting for a request", tint("runtime", 30)],

@@ -294,7 +294,17 @@ def _losses(facts: Facts, losses: Sequence[Cleared], given: Sequence[Advice]) ->
 
 
 def _is_covered(facts: Facts, loss: Cleared, given: Sequence[Advice]) -> bool:
-    """Whether most of a loss is of rows that a claim is about, or that are launched by what it is about."""
+    """Whether most of a loss is of rows that a claim is about, or that are launched by what it is about.
+
+    A loss on the host is covered by what saves as much of the host's operators and calls.
+    """
+    if loss.candidate is not None:
+        return any(
+            (claim.candidate.spans is not None or set(claim.candidate.classes) & set(loss.candidate.classes))
+            and (claim.saving_ns or 0) >= _COVERED * loss.lost_ns
+            for claim in given
+            if claim.candidate
+        )
     if loss.rows is None or loss.row_ns is None:
         return False
     candidates = [claim.candidate for claim in given if claim.candidate]

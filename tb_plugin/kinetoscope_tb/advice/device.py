@@ -15,7 +15,7 @@ from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
-from .facts import Facts
+from .facts import LARGE_SHARE, Facts
 from .model import Advice, Candidate, Cleared, Culprit, Unknown
 
 _UNFILLED = 0.5  # of the multiprocessors are in use while something computes
@@ -108,8 +108,15 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
             yield own
             return
         width = f"{100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
-        lost = facts.percent(facts.mean(lengths))
-        yield Cleared("SM efficiency", f"{lost} lost since running kernels fill {width}")
+        lost_ns = facts.mean(lengths)
+        empty = (1 - pl.col("blocks_per_sm").clip(0, 1)).fill_nan(0)
+        yield Cleared(
+            "SM efficiency",
+            f"{facts.percent(lost_ns)} lost since running kernels fill {width}",
+            lost_ns=lost_ns if lost_ns >= LARGE_SHARE * facts.step_ns else 0,
+            rows=facts.kernel_rows,
+            row_ns=kernels.select((pl.col("dur_ns") * empty).cast(pl.Int64)).to_series().to_numpy(),
+        )
         return
     yield Advice(
         "small_kernels",

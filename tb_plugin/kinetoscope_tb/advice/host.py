@@ -316,7 +316,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     is_launching = _is_launching(facts)
     lengths = facts.late.host + (facts.late.latency if is_launching else 0) - facts.stalls
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
-        yield cleared
+        yield replace(cleared, candidate=LAUNCHING)
         return
     yield _late_host(facts, np.maximum(facts.late.host - facts.stalls, 0), is_launching=is_launching)
 

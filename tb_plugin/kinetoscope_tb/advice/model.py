@@ -199,6 +199,8 @@ class Cleared:
         lost_ns: How much of the average step is lost to it, if that is too much to say that nothing is to fix.
         rows: The rows of device_events that lose it, if they are known; a row may occur several times.
         row_ns: How much each of these loses.
+        candidate: What could take less time: what that saves may be too much to say so, though it costs little by
+            itself.
     """
 
     topic: str
@@ -207,6 +209,7 @@ class Cleared:
     lost_ns: int = 0
     rows: NDArray[np.integer] | None = field(default=None, compare=False, repr=False)
     row_ns: Ints | None = field(default=None, compare=False, repr=False)
+    candidate: Candidate | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

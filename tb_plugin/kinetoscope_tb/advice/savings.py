@@ -12,14 +12,14 @@ from dataclasses import replace
 from ..arrays.intervals import Ints
 from ..critical_path.explanation import Explanation, path_explanation
 from ..names import text
-from .candidates import percents
-from .facts import LEAST_SHARE, Facts
+from .candidates import partly, percents
+from .facts import LARGE_SHARE, LEAST_SHARE, Facts
 from .model import Advice, Cleared, Result
 from .saving_range import saving_range
 
+_HALF = 50  # percent
 _NEARLY = 0.8  # of what a claim saves
-_MORE = 1.05  # times what it saves: a remedy that also helps elsewhere
-_MUCH_MORE = 1.1  # times the time that the evidence gives: what else is saved is said
+_MORE = 1.05  # times the time that is known to be saved: what else is saved is said
 
 
 def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
@@ -38,7 +38,21 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
     }
     topics = {advice.remedy.topic for advice in remedies.values() if advice.remedy}
     results = [r for r in results if not (isinstance(r, Cleared) and r.topic in topics)]
+    results = [_with_saving(facts, r, explanation) if isinstance(r, Cleared) else r for r in results]
     return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
+
+
+def _with_saving(facts: Facts, result: Cleared, explanation: Explanation) -> Cleared:
+    """What isn't acted on, but for what less of it would save: that may be much, though it costs little by itself."""
+    if result.candidate is None or result.lost_ns:
+        return result
+    changes = partly(percents(result.candidate, explanation), _HALF)
+    saved_ns = facts.mean(explanation.what_if.saved_together(changes))
+    if saved_ns < LARGE_SHARE * facts.usual_step_ns:
+        return result
+    words, share = result.candidate.words, text.percent(saved_ns / facts.usual_step_ns)
+    evidence = f"{result.evidence}, though half of {words} would save {share} with all that comes earlier then"
+    return replace(result, evidence=evidence, lost_ns=saved_ns)
 
 
 def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Ints) -> Advice | Cleared:
@@ -54,10 +68,11 @@ def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Int
 
 def _with_rest(advice: Advice, saved_ns: int) -> str:
     """The evidence, with what is saved besides the time that it gives."""
-    size_ns = advice.size_ns or saved_ns
-    if saved_ns <= _MUCH_MORE * size_ns:
+    less = advice.candidate.less if advice.candidate else None
+    given_ns = (advice.size_ns or saved_ns) * (less if isinstance(less, float) else 1.0)
+    if saved_ns <= _MORE * given_ns:
         return advice.evidence
-    rest = f"{text.time(saved_ns - size_ns)} of the saving is other work that comes earlier then."
+    rest = f"{text.time(saved_ns - given_ns)} of the saving is other work that comes earlier then."
     return f"{advice.evidence.rstrip()} {rest}"
 
 

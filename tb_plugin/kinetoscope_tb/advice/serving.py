@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from ..measures.recording.contents import has_graphs
-from ..measures.serving.costs import NOT_SHOWN, QUEUED, families
+from ..measures.serving.costs import LAUNCHING, NOT_SHOWN, QUEUED, families
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..names import text
@@ -32,7 +32,7 @@ _DOING = {
     "detokenizing": "the host turns tokens into answers",
     "input preparation": "the host prepares inputs",
     "scheduling": "the host schedules",
-    "launching": "the host is in operators and launches",
+    LAUNCHING: "the host is in operators and launches",
     "other": "the host runs other code",
     "unrecorded": "nothing is recorded on the host",
 }
@@ -74,7 +74,7 @@ _CHANGES = {
     ),
     "copy": ("copy less", COPY_LESS_OF_CACHE),
     f"{IDLE}waiting": ("send more requests at a time", "Send more requests at a time: the server has none to run."),
-    f"{IDLE}launching": (
+    f"{IDLE}{LAUNCHING}": (
         "run decodes in graphs",
         "Let decodes run in graphs: no `--enforce-eager` (vLLM), no `--disable-cuda-graph` (SGLang).",
     ),
@@ -176,7 +176,7 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
     part = first["part"]
     if part == f"{IDLE}{QUEUED}":
         return "", "Look at the longest gaps, and at what else used the device."
-    if part == f"{IDLE}launching" and has_graphs(facts.trace):
+    if part == f"{IDLE}{LAUNCHING}" and has_graphs(facts.trace):
         return _IN_GRAPHS
     if part == "other" and (label := _largest_kernel(facts)):
         return f"most of it is `{label}`", f"Look at what calls this kernel (`{label}`), and whether a faster one does."

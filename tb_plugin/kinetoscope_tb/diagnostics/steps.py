@@ -29,14 +29,15 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         yield from _iterations(trace)
         return
     cut = steps.height - int(steps["is_complete"].sum())
-    if cut == steps.height:
+    are_doubtful = any(problem.undermines_steps for problem in trace.diagnostics)  # that says why none is complete
+    if cut == steps.height and not are_doubtful:
         yield Diagnostic(
             "no_complete_step",
             cut,
             "The recording cut off every step, so averages cover incomplete steps. Record more than one step: increase "
             "`active` of torch.profiler.schedule.",
         )
-    elif cut:
+    elif cut and not are_doubtful:
         yield Diagnostic(
             "incomplete_steps", cut, "The recording cut off these steps; times per step leave them out.", level="note"
         )

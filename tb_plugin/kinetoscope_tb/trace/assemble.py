@@ -85,7 +85,8 @@ def assemble(parts: Parts) -> Trace:
     release_free_memory()  # before the columns that follow
 
     extent = _activity_extent((host, launches, device), python, parts)
-    steps = host_steps(host, extent, _recording_end(parts))
+    are_whole = not any(problem.undermines_steps for problem in parts.diagnostics)
+    steps = host_steps(host, extent, _recording_end(parts), are_whole=are_whole)
     host, launches, device = with_step_numbers(steps, host, launches, device)
     windows = step_windows(steps, device, gather(launches["start_ns"].to_numpy(), device["launch"].to_numpy()))
     return Trace(

@@ -385,6 +385,11 @@ class Diagnostic:
     level: Literal["note", "warning", "loss"] = "warning"
     fault: Fault | None = None
 
+    @property
+    def undermines_steps(self) -> bool:
+        """Whether any step may lack rows, as in a file that ends amid its events, which aren't in order of time."""
+        return self.fault is not None and "steps" in self.fault.undermines
+
 
 @dataclass(frozen=True)
 class ReplayedCalls:

@@ -42,13 +42,16 @@ class HostSteps:
         return steps
 
 
-def host_steps(host: pl.DataFrame, extent: tuple[int, int], window_end: int | None) -> HostSteps:
+def host_steps(
+    host: pl.DataFrame, extent: tuple[int, int], window_end: int | None, *, are_whole: bool = True
+) -> HostSteps:
     """Read the ProfilerStep annotations; without any there is one step that covers everything.
 
     Args:
         host: Host events with name, kind, thread, start_ns, dur_ns, is_finished.
         extent: Start of the earliest and end of the latest operator, annotation, runtime call or device row.
         window_end: End of the recording, if the file has it.
+        are_whole: Whether the file has all rows of steps that had ended by then.
     """
     is_step = map_categories(host["name"], lambda name: step_number(name) is not None)
     rows = host.filter(pl.Series(is_step) & (pl.col("kind") == "annotation"))
@@ -59,7 +62,7 @@ def host_steps(host: pl.DataFrame, extent: tuple[int, int], window_end: int | No
     rows = rows.filter(pl.col("thread") == main).sort("start_ns")
     start = rows["start_ns"].to_numpy()
     end = start + rows["dur_ns"].to_numpy()
-    is_cut = ~rows["is_finished"].to_numpy()
+    is_cut = ~rows["is_finished"].to_numpy() | (not are_whole)
     if window_end is not None:
         is_cut = is_cut | (end >= window_end)
     names = tuple(step_number(name) or name for name in rows["name"].cast(pl.String))

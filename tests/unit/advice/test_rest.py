@@ -69,3 +69,51 @@ def test_launch_latency_of_an_optimizer_is_part_of_the_claim_about_it():
     assert "launch latency" not in claims[-1].title
     assert "Part of the above: " in claims[-1].evidence
     assert "idle between queued work (launch latency)" in claims[-1].evidence.split("Part of the above: ")[1]
+
+
+def test_launches_are_not_fine_where_half_of_the_hosts_work_would_save_much():
+    """The host loads 30 ms, then launches for 40 ms what takes 50 ms: the device waits for data alone."""
+    machine = Machine()
+
+    def step(_):
+        machine.load(30 * MS)
+        for _ in range(100):
+            machine.kernel(500 * US, host=400 * US)
+
+    claims = advice(Facts(machine.steps(step, 8)))
+    assert claims[0].rule == "data_loading"
+    assert "launches" not in claims[-1].title
+    loss = claims[-1].evidence.split("Without advice: ")[1]
+    assert "waiting for the host, though half of all host code and launches would save 2" in loss
+
+
+@pytest.mark.parametrize(("blocks", "is_fine"), [(0.8, False), (0.95, True)])
+def test_multiprocessors_are_not_fine_where_a_tenth_of_the_step_is_lost(blocks, is_fine):
+    machine = Machine()
+
+    def step(_):
+        machine.load(10 * MS)
+        for _ in range(50):
+            machine.kernel(MS, **{"blocks per SM": blocks})
+        machine.wait()
+
+    rest = advice(Facts(machine.steps(step)))[-1]
+    assert ("SM efficiency" in rest.title) == is_fine
+    words = f"Without advice: {'' if is_fine else '16.'}"
+    assert (f"{words}" in rest.evidence and "lost since running kernels fill 80 %" in rest.evidence) != is_fine
+
+
+def test_what_fusing_saves_beyond_the_numbers_of_its_evidence_is_said():
+    """Four kernels of 220 µs become one of 197 µs, and the device no longer waits for three launches of them."""
+    machine = Machine()
+
+    def step(_):
+        for _ in range(10):
+            machine.kernel(MS)
+            for name in ("aten::mul", "aten::add", "aten::sub", "aten::div"):
+                shapes, kernel = [[8192, 4096], [8192, 4096]], "void at::native::vectorized_elementwise_kernel<4>"
+                machine.kernel(220 * US, kernel, name, 500 * US, shapes=shapes, types=["float", "float"])
+
+    claim = next(claim for claim in advice(Facts(machine.steps(step))) if claim.rule == "elementwise")
+    assert 1.05 * claim.candidate.less * claim.size_ns < claim.saving_ns < claim.size_ns
+    assert claim.evidence.endswith(" of the saving is other work that comes earlier then.")

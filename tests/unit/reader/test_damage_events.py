@@ -6,7 +6,9 @@ import math
 import pytest
 
 from kinetoscope_tb.arrays.gather import NONE
+from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read_blocks
+from support.build import TraceBuilder
 
 EVENT = {"ph": "X", "cat": "cpu_op", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2, "args": {}}
 
@@ -75,6 +77,17 @@ def test_a_truncated_file_keeps_its_complete_events_and_says_what_is_lost():
     (diagnostic,) = trace.diagnostics
     assert (diagnostic.rule, diagnostic.first_offset) == ("truncated", cut.rindex('{"ph"'))
     assert f"{len(cut) - diagnostic.first_offset} bytes" in diagnostic.consequence
+
+
+@pytest.mark.parametrize(("end", "are_complete"), [('"args"', False), ("]", True)])
+def test_no_step_of_a_truncated_file_is_complete_since_events_are_not_in_order_of_time(end, are_complete):
+    builder = TraceBuilder()
+    for step in range(3):
+        builder.step(step, 100 * step, 90).op("aten::mm", 100 * step + 10, 50)
+    text = builder.text()
+    trace = of(text[: text.rindex(end)])
+    assert trace.steps["is_complete"].to_list() == [are_complete] * 3
+    assert "no_complete_step" not in {found.rule for found in diagnose(trace)}
 
 
 def test_quotes_that_lost_their_backslash_are_part_of_the_text():

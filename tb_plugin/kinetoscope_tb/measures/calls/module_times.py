@@ -27,7 +27,11 @@ class ModuleCosts(Table):
     operators = Column(COUNT, "Operators that it called itself in the forward pass, not those inside other operators.")
     device_self_ns = Column(DURATION, "Device time that it launched without nested modules, forward and backward.")
     device_total_ns = Column(DURATION, "Device time that it and nested modules launched, forward and backward.")
-    host_self_ns = Column(DURATION, "Host time in it without nested modules, forward and backward.")
+    host_self_ns = Column(
+        DURATION,
+        "Host time in it, but not in what it calls that has rows here: modules. Operators that it calls are its own "
+        "time, forward and backward.",
+    )
     host_total_ns = Column(DURATION, "Host time in it and nested modules, forward and backward.")
     python_self_ns = Column(DURATION, "Part of its host self time in which no operator ran: Python itself.")
     forward_device_ns = Column(DURATION, "Part of its device total time that was launched in its calls.")

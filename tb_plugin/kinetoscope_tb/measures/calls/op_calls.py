@@ -67,12 +67,13 @@ class OpCosts(Table):
     )
     host_self_ns = Column(
         DURATION,
-        "Host time in it, without the operators, annotations and runtime calls that it made directly. A backend's "
-        "annotations in it (nccl:all_reduce) count as its own time, as in torch's key_averages().",
+        "Host time in it, but not in what it calls: operators, annotations and runtime calls. A backend's annotations "
+        "in it (nccl:all_reduce) are its own time, as in torch's key_averages().",
     )
     host_total_ns = Column(
         DURATION,
-        "Host time from its start to its end, summed over its calls; nested calls of the same operator each count.",
+        "Host time from its start to its end, summed over its calls. Of nested calls of the same operator the inner "
+        "one's time counts once, where torch's key_averages() counts it for both.",
     )
     tc_eligible = Column(
         BOOL,
@@ -165,7 +166,10 @@ class Calls:
 
     def with_inner_once(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
         """The same; values in nested calls of the same operator count only for the innermost."""
-        whole = add_up(self.parent, scatter_add(row, value, self.parent.size))
+        return self.sums_once(add_up(self.parent, scatter_add(row, value, self.parent.size)))
+
+    def sums_once(self, whole: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum of each call's value, per group, without that of nested calls of the same operator."""
         return self.sums(whole - scatter_add(self._outer, whole, self.parent.size))
 
     def sums(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -207,7 +211,7 @@ def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     host = trace.all_host_events
     return {
         "host_self_ns": scatter_add(calls.own_group, host["self_ns"].to_numpy(), calls.first.size),
-        "host_total_ns": calls.sums(host["dur_ns"].to_numpy()),
+        "host_total_ns": calls.sums_once(host["dur_ns"].to_numpy()),
     }
 
 

@@ -55,7 +55,11 @@ class PythonCalls(Table):
         "an nn.Module), operator, or rest.",
     )
     calls = Column(COUNT, "Number of calls with this path.")
-    host_self_ns = Column(DURATION, "Host time in the function itself, without callees.")
+    host_self_ns = Column(
+        DURATION,
+        "Host time in it, but not in what it calls that has rows here: functions, modules, and those operators that "
+        "`operators` chooses.",
+    )
     host_total_ns = Column(DURATION, "Host time in it, including callees.")
     device_self_ns = Column(DURATION, "Device time of the kernels, copies and fills that it launched itself.")
     device_total_ns = Column(DURATION, "Device time that it and its callees launched.")

@@ -41,7 +41,8 @@ class PythonFunctions(Table):
     calls = Column(COUNT, "Number of calls.")
     host_self_ns = Column(
         DURATION,
-        "Host time in the function itself, operators included, without callees.",
+        "Host time in it, but not in what it calls that has rows here: functions and modules. Operators that it calls "
+        "are its own time.",
         adds_up=False,  # threads run at the same time
     )
     host_total_ns = Column(

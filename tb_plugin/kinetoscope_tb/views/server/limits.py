@@ -36,7 +36,8 @@ class Limits(Table):
         "`normalization`, `sampling`, `other`; `copy` (copies and fills) that these don't hide, and `communication` "
         "that nothing else hides. Of the idle device `idle: queued` (work was queued, and waited for another stream or "
         "for no recorded reason), or what the host did while nothing was: `idle: synchronizing`, `idle: waiting` (for "
-        "a request), `sampling`, `detokenizing`, `input preparation`, `scheduling`, `launching`, `other` code, "
+        "a request), `sampling`, `detokenizing`, `input preparation`, `scheduling`, `operators and launches` (another "
+        "operator or call, launch latency and the launch of graphs, which *Idle* has apart), `other` code, "
         "`unrecorded`. `not shown`: the device may have been busy with what this recording doesn't hold.",
     )
     time_ns = Column(DURATION, "Time of the phase that goes to it, each instant counted once.")

@@ -59,7 +59,9 @@ class Phases(Table):
     gap_detokenizing_ns = Column(DURATION, "The same: it turned tokens into answers, and checked stop conditions.")
     gap_input_preparation_ns = Column(DURATION, "The same: it built the tensors of the next batch.")
     gap_scheduling_ns = Column(DURATION, "The same: it chose the requests of the next batch.")
-    gap_launching_ns = Column(DURATION, "The same: it was in another operator or call, and in none of the above.")
+    gap_operators_and_launches_ns = Column(
+        DURATION, "The same: it was in another operator or call, and in none of the above."
+    )
     gap_other_ns = Column(DURATION, "The same: it was in other Python or annotated code.")
     gap_unrecorded_ns = Column(
         DURATION, "The same: nothing was recorded: it waited for a request, or ran Python without with_stack=True."
