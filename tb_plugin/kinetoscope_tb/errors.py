@@ -98,7 +98,7 @@ class BadParameter(RequestError):
     """A parameter that a view doesn't have, or a value that it doesn't accept."""
 
 
-class FileChanged(RequestError):
+class Changed(RequestError):
     """A question about an earlier state of a file."""
 
     status = 409

@@ -190,7 +190,7 @@ OWN = {
     "kinetoscope_tb.cli.gate_machine": "/proc and /sys",
     "kinetoscope_tb.cli.gate_record": "what the user's command printed into our file",
     "kinetoscope_tb.arrays.pages": "memory, no file",
-    "kinetoscope_tb.cli.streams": "/dev/null",
+    "kinetoscope_tb.cli.process": "/dev/null",
     "kinetoscope_tb.engine.cache.version": "our own sources",
     "kinetoscope_tb.engine.sidecar_summaries": "what this process wrote into a temporary folder",
     "kinetoscope_tb.filesystem.atomic_write": "files that are written",

@@ -250,7 +250,7 @@ def _ask_tiles(made: Any) -> None:
 
 def _ask_counters(trace: Trace, made: Any) -> None:
     for number, counter in enumerate(counters(trace)):
-        fail_if_unsound(counter.described(number))
+        fail_if_unsound(counter.describe(number))
         for level in _LEVELS:
             counter_bytes([counter.tile(level, max(0, made.window[1]) >> (level + 9))])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
+import io
 import itertools
 import os
 import sys
@@ -16,7 +18,6 @@ from ..names.text import visible
 from ..web.json_text import failure, json_text
 from .commands import commands
 from .completion import answer_shell
-from .streams import discard_output, prepare_streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,18 +31,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if arguments is None:
         gc.set_threshold(_OBJECTS_PER_COLLECTION)
     try:
-        if prepare_streams():
+        if _prepare_streams():
             status = _exit_status(sys.argv[1:] if arguments is None else arguments)
             sys.stdout.flush()
         else:
             _print_error("Standard output is closed. Redirect it to a file, or to /dev/null.")
             status = 1
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
-        discard_output()
+        _discard_output()
         status = 0
     except OSError as error:  # of a file that a command needs, or of standard output, such as a full disk
         if error.filename is None:
-            discard_output()
+            _discard_output()
         what = "The answer can't be written" if error.filename is None else error.filename
         _print_error(f"{what}: {error.strerror or error}.")
         status = 1
@@ -109,3 +110,34 @@ def _print_failure(error: KinetoscopeError | click.ClickException, arguments: Se
     view = arguments[1] if len(arguments) > 1 and arguments[0] == "view" else None
     ours = BadParameter(error.format_message()) if isinstance(error, click.ClickException) else error
     click.echo(json_text(failure(ours, view)))
+
+
+def _prepare_streams() -> bool:
+    """Make both streams accept any text; characters that can't be encoded are escaped as in JSON.
+
+    Returns:
+        Whether standard output is open. If it is closed, the next opened file would get its descriptor.
+    """
+    is_open = sys.stdout is not None
+    if not is_open:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # until the process ends
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  # as above
+    codecs.register_error("json", _as_json)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="json")
+    return is_open
+
+
+def _discard_output() -> None:
+    """Drop unwritten output, and all that follows."""
+    with suppress(OSError, ValueError):  # a stream that is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _as_json(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True)), error.end

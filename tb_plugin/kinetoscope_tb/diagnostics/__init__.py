@@ -10,7 +10,7 @@ steps         steps that were cut off, missing or idle
 links         from backward to forward operators, and from waits to the events that they wait for
 stack_overlaps  annotations that begin or end in the middle of Python calls
 distributed   the worker's rank, and the metadata of collectives
-recording     the profiler's own code, names that it lost, and options that were off
+recording     the profiler's own code, threads and names that it lost, and options that were off
 other_files   files of other programs, and memory snapshots with the trace next to them
 captures      what says which operators graphs replay
 

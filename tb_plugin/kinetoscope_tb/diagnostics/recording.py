@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,9 +16,12 @@ from ..measures.time.breakdown import intervals_of
 from ..names.text import percent
 from ..trace import Diagnostic, Trace
 from ..trace.meta import positive_int
-from . import threads
 
 _NOTICEABLE = 0.01  # of the recording
+_LEAST_THREAD_NS, _LEAST_SHARE = 20_000_000, 0.1
+"""What a progress bar or a logger uses is less; schedulers count a running thread's time with an error of some ms."""
+_OURS = "kinetoscope-"
+_MOST_NAMED, _LONGEST_NAME = 3, 60
 _LOST_NAMES = ("unknown", "")
 _REMEDIES = {  # by the writers whose files have other options than torch's
     NSIGHT: "Nsight Systems has them if the steps run inside torch.autograd.profiler.emit_nvtx(record_shapes=True) or "
@@ -35,7 +39,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
             f"The process ended without closing its recording: killed, out of memory, or crashed. {_left(trace)}",
         )
     yield from _steps_counted_twice(trace)
-    yield from threads.diagnose(trace)
+    yield from _unrecorded_threads(trace)
     yield from _lost_names(trace)
     yield from _profiler_in_steps(trace)
     written_by = writer(trace)
@@ -68,6 +72,48 @@ def _steps_counted_twice(trace: Trace) -> Iterator[Diagnostic]:
             "The training calls step() in a loop over steps(), which counts the batches itself. The recorder counted "
             "each batch once, so the steps are right. Remove one of the two calls.",
         )
+
+
+def _unrecorded_threads(trace: Trace) -> Iterator[Diagnostic]:
+    """Processor time of threads without operators in the trace.
+
+    torch.profiler records the thread that started it and those of autograd. Our recorder writes how much processor time
+    each thread used in the window (`kinetoscope.cpu`). Threads of libraries, such as those that share an operator's
+    loop, belong to operators of recorded threads; so only Python's threads count, and those that ended in the window.
+    """
+    cpu = trace.meta.producer.get("cpu")
+    if not isinstance(cpu, Mapping) or trace.meta.has_option("all_threads"):
+        return
+    process_ns, alive_ns = positive_int(cpu.get("process_ns")), positive_int(cpu.get("threads_ns"))
+    rows = [row for row in _python_threads(cpu.get("threads")) if not row[2].startswith(_OURS)]
+    with_rows = trace.threads[trace.host_events["thread"].unique()]["tid"].to_list()
+    used_ns = sum(ns for tid, ns, _ in rows if str(tid) in with_rows)
+    without_rows = [(name, ns) for tid, ns, name in rows if name and str(tid) not in with_rows]
+    if process_ns > alive_ns + _LEAST_THREAD_NS:
+        without_rows.append(("threads that ended", process_ns - alive_ns))
+    hidden_ns = sum(ns for _, ns in without_rows)
+    if hidden_ns >= max(_LEAST_THREAD_NS, _LEAST_SHARE * process_ns):
+        without_rows.sort(key=lambda thread: -thread[1])
+        names = ", ".join(name[:_LONGEST_NAME] for name, _ in without_rows[:_MOST_NAMED])
+        more = f" and {len(without_rows) - _MOST_NAMED} more" if without_rows[_MOST_NAMED:] else ""
+        yield Diagnostic(
+            "threads_not_recorded",
+            len(without_rows),
+            f"The recorded threads used {_s(used_ns)} of the process's {_s(process_ns)} of CPU time in this window; "
+            f"{_s(hidden_ns)} are of threads that weren't recorded ({names}{more}), whose operators are missing: "
+            "Tracer(all_threads=True) records them (torch 2.7).",
+        )
+
+
+def _python_threads(threads: Any) -> Iterator[tuple[int, int, str]]:
+    """Id, time and name of each thread; the name is empty for one that isn't Python's."""
+    for row in threads if isinstance(threads, list) else ():
+        if isinstance(row, list) and len(row) == 3 and isinstance(row[0], int) and isinstance(row[2], str | None):
+            yield row[0], positive_int(row[1]), row[2] or ""
+
+
+def _s(ns: int) -> str:
+    return f"{ns / 1e9:.3g} s"
 
 
 def _lost_names(trace: Trace) -> Iterator[Diagnostic]:

@@ -2,8 +2,7 @@
 
 model        the columns and their meaning; `Trace`, `Diagnostic`
 meta         the metadata of the file
-assemble     recorded columns → a `Trace` with its derived columns: nesting, links, steps
-duplicates   events that were recorded twice
+assemble     recorded columns → a `Trace` with its derived columns: second copies, nesting, links, steps
 steps        when each step begins and ends
 row_filters  rows of a trace by their values
 communication which rows communicate, and by which evidence

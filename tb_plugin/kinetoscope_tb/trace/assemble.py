@@ -15,13 +15,20 @@ from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..arrays.nesting import innermost, nearest, nest, repeats, self_times
 from ..names.kernels import is_backend_range, operator_of
 from .communication import device_with_communication, host_with_communication
-from .duplicates import without_duplicates
 from .meta import Meta
 from .model import Diagnostic, Trace
 from .steps import host_steps, step_windows, with_step_numbers
 
 Rows = NDArray[np.int32]
 _ROUNDING_NS = 2  # of a sum that a writer computes in floats of 2^42 µs
+_CLOCK_NS = 1_000  # times of torch before 2.4 are in whole microseconds
+_SAME = {  # what two copies agree in: the last one is a number that isn't used twice, and must be known
+    "host_events": ("name", "kind", "thread", "start_ns", "dur_ns", "external_id"),
+    "launches": ("name", "thread", "start_ns", "dur_ns", "correlation"),
+    "device_events": ("name", "device", "stream", "start_ns", "dur_ns", "correlation"),
+    "python_calls": ("name", "thread", "start_ns", "dur_ns", "python_id"),
+}
+_Frames = Mapping[str, pl.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Columns:
 
 def assemble(parts: Parts) -> Trace:
     """Return the trace: the recorded columns, and the derived ones."""
-    frames, copies = without_duplicates(parts.frames)
+    frames, copies = _without_duplicates(parts.frames)
     host, host_overlaps = _nest(frames["host_events"])
     python, python_nested = _nest(frames["python_calls"])
 
@@ -128,6 +135,45 @@ def _recording_end(parts: Parts) -> int | None:
     start, end = parts.window
     is_drawn = abs(first - start) <= _ROUNDING_NS and abs(last - end) <= _ROUNDING_NS
     return None if is_drawn else end
+
+
+def _without_duplicates(frames: _Frames) -> tuple[_Frames, tuple[Diagnostic, ...]]:
+    """The frames without second copies of events, and how many there were.
+
+    A thread makes one call at a time and a stream runs one row at a time, so rows that agree in name, place, start,
+    duration and correlation are one event, unless they last too short for the clock to tell them apart. Operators nest,
+    and may begin and end with their only child: two of them are one event only if they have the same External id, which
+    torch counts up with each call, or the same number of a Python frame.
+    """
+    copies = {name: _second_copies(frames[name], columns) for name, columns in _SAME.items()}
+    lost_offsets = [frames[name]["offset"].to_numpy()[is_copy] for name, is_copy in copies.items()]
+    offsets = np.concatenate(lost_offsets)
+    if not offsets.size:
+        return frames, ()
+    once = {name: frames[name].filter(pl.Series(~is_copy)) for name, is_copy in copies.items()}
+    collectives = frames["collectives"]
+    metadata = collectives.filter(pl.Series(~np.isin(collectives["offset"].to_numpy(), offsets)))
+    words = (
+        "Events were recorded twice, with the same name, place, time and number: the second copy of each is left out. "
+        "Two profilers, or a tool that merged files, wrote both."
+    )
+    diagnostic = Diagnostic("events_twice", int(offsets.size), words, int(offsets.min()))
+    return {**frames, **once, "collectives": metadata}, (diagnostic,)
+
+
+def _second_copies(rows: pl.DataFrame, columns: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Which rows are a copy of an earlier one. Only rows that begin together are compared, which are few."""
+    *_, number = columns
+    start, dur, numbers = (rows[name].to_numpy() for name in ("start_ns", "dur_ns", number))
+    together = np.zeros(start.size, bool)
+    together[1:] = start[1:] == start[:-1]
+    together[:-1] |= together[1:]
+    candidates = np.flatnonzero(together & (dur > _CLOCK_NS) & (numbers >= 0))
+    is_copy = np.zeros(start.size, bool)
+    if candidates.size:
+        candidate_rows = rows.select(columns)[candidates]
+        is_copy[candidates] = ~candidate_rows.select(pl.struct(columns).is_first_distinct()).to_series().to_numpy()
+    return is_copy
 
 
 def _nest(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ..errors import BadParameter, FileChanged
+from ..errors import BadParameter, Changed
 from .encode import short_stamp
 
 if TYPE_CHECKING:
@@ -64,9 +64,7 @@ def current_file(engine: Engine, query: Mapping[str, str]) -> TraceFile:
     """
     file = file_of(engine, query)
     if short_stamp(file.version) != query["stamp"]:
-        raise FileChanged(
-            f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it again."
-        )
+        raise Changed(f"The trace {query['span']!r} of {query['worker']!r} changed since it was opened. Open it again.")
     return file
 
 

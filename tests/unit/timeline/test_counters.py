@@ -40,7 +40,7 @@ def test_memory_has_a_curve_for_what_is_allocated_and_for_what_is_reserved():
         ("Allocated memory", "cuda:0", None, [(0, 100), (10, 164), (30, 100)]),
         ("Reserved memory", "cuda:0", None, [(10, 512), (30, 512)]),
     ]
-    assert counters(built.build())[0].described(0) == {
+    assert counters(built.build())[0].describe(0) == {
         "id": 0,
         "name": "Allocated memory",
         "kind": "bytes",

@@ -10,7 +10,7 @@ clocks      device rows before their launch, clocks that drift, a window cut out
 units       times that are too long or too short for what was timed
 overhead    what recording itself takes of the steps
 
-Events that were recorded twice are left out where frames are assembled (trace/duplicates.py). Each check is vectorized
+Events that were recorded twice are left out where frames are assembled (trace/assemble.py). Each check is vectorized
 and looks only at times of calls and device rows, so that all of them together cost a small part of reading the trace.
 """
 

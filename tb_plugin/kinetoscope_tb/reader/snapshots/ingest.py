@@ -6,7 +6,8 @@ CUDA, XPU and NPU use the same keys. A field that a version doesn't have is miss
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import binascii
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
@@ -15,11 +16,14 @@ import numpy as np
 
 from ...errors import NotATrace
 from ...filesystem import begins_page
+from ...names.regex import regex
 from ...trace.model import Diagnostic
 from ..pickles.machine import Machine, PickleError, Schema
 from .columns import SnapshotFrames, frames_of
-from .text import pickle_blocks
 from .word_columns import WordColumn
+
+_BASE64 = regex(rb'"base64"\s*:\s*"')
+_NO_BASE64 = regex(rb"[^A-Za-z0-9+/=]")
 
 
 class RecordKind(IntEnum):
@@ -102,7 +106,7 @@ def ingest_snapshot(blocks: Iterable[bytes], path: str, progress: Callable[[], N
     start = next(stream, b"")
     machine, problem = RecordMachine(), ""
     try:
-        for block in pickle_blocks(chain([start], stream), is_page=begins_page(start)):
+        for block in _pickle_blocks(chain([start], stream), is_page=begins_page(start)):
             machine.feed(block)
             progress()
             if machine.is_over:
@@ -119,6 +123,30 @@ def ingest_snapshot(blocks: Iterable[bytes], path: str, progress: Callable[[], N
         reason = f": {problem}" if problem else ", or it was truncated before them"
         raise NotATrace(path, f"it is a pickle without segments and events of a memory snapshot{reason}.")
     return Snapshot(frames, _diagnostics(machine, frames, problem, is_whole=is_whole))
+
+
+def _pickle_blocks(blocks: Iterable[bytes], *, is_page: bool) -> Iterator[bytes]:
+    """The pickle in blocks: the file itself, or base64 in a page that `torch.cuda._memory_viz` wrote."""
+    yield from _base64_text(blocks) if is_page else blocks
+
+
+def _base64_text(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    text, has_begun = b"", False
+    for block in blocks:
+        text += block
+        if not has_begun:
+            match = _BASE64.search(text)
+            if match is None:
+                text = text[-64:]
+                continue
+            text, has_begun = text[match.end() :], True
+        end = _NO_BASE64.search(text)
+        whole = text[: end.start()] if end else text
+        count = len(whole) - len(whole) % 4
+        yield binascii.a2b_base64(whole[:count])
+        if end:
+            return
+        text = whole[count:]
 
 
 def _diagnostics(machine: Machine, frames: SnapshotFrames, problem: str, *, is_whole: bool) -> list[Diagnostic]:
