@@ -221,11 +221,11 @@ def _size(claim: Claim, of: str) -> str:
     confidence = "can't tell" if claim.confidence == "cannot_tell" else f"confidence {claim.confidence}"
     if claim.saving_ns is None:
         return confidence
-    bounds = ""
+    most, bounds = "at most", ""
     if claim.saving_low_ns is not None and claim.saving_high_ns is not None:
-        bounds = f" ({text.time_range(claim.saving_low_ns, claim.saving_high_ns)})"
+        most, bounds = "up to about", f" ({text.time_range(claim.saving_low_ns, claim.saving_high_ns)})"
     share = text.percent(claim.saving_frac or 0)
-    return f"saves at most {text.time(claim.saving_ns)}{bounds}, {share}{of}; {confidence}"
+    return f"saves {most} {text.time(claim.saving_ns)}{bounds}, {share}{of}; {confidence}"
 
 
 def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> Iterator[str]:
