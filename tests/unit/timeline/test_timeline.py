@@ -27,11 +27,11 @@ def test_each_kind_of_slice_has_its_track_and_category():
     built.python("train.py(3): step", 0, 900).module("Linear_0", 50, 400)
     built.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 10, 20)
     assert lines(timeline(built.build())) == [
+        ("stream 7", "projected", 0, "ProfilerStep#1", "Annotation", 400, 600),
         ("stream 7", "work", 0, "gemm", "Kernel", 400, 600),
         ("stream 7", "work", 0, "Memcpy HtoD (Pageable -> Device)", "Memcpy", 650, 660),
         ("stream 7", "work", 0, "Memset (Device)", "Memset", 700, 710),
         ("stream 7", "work", 0, "ncclDevKernel_AllReduce", "Communication", 720, 750),
-        ("stream 7", "projected", 0, "ProfilerStep#1", "Annotation", 400, 600),
         ("thread 1", "annotations", 0, "ProfilerStep#1", "Step", 0, 1000),
         (
             "thread 1",
@@ -150,6 +150,12 @@ def test_an_annotation_is_projected_onto_the_streams_of_its_work():
 def test_what_torch_projected_is_not_projected_again():
     trace = launching().event("gpu_user_annotation", "forward", 200, 100, pid=0, tid=7)
     assert projected(trace.annotation("backward", 5, 12).build()) == [("stream 7", "backward", 200, 10)]
+
+
+def test_of_what_torch_projected_without_the_threads_of_autograd_all_is_projected_above_it():
+    trace = launching().event("gpu_user_annotation", "forward", 200, 10, pid=0, tid=7).build()
+    assert projected(trace) == [("stream 7", "forward", 200, 100), ("stream 9", "forward", 220, 5)]
+    assert [track.part for track in timeline(trace).tracks][:3] == ["projected", "annotations", "work"]
 
 
 def test_what_the_profiler_writes_under_numbers_of_no_process_is_called_by_what_it_is():

@@ -1,6 +1,7 @@
 """Which tracks a trace has: threads and streams, each with its kinds of slices apart.
 
-Annotations have their own track because they overlap others in part; Python calls because they nest deeply. Streams
+Annotations have their own track because they overlap others in part; Python calls because they nest deeply. On streams
+those projected here, such as steps, are around those that torch wrote, and above them. Streams
 come before threads; the threads with the most calls come first.
 """
 
@@ -17,7 +18,7 @@ from ...measures.recording.vendor import device_noun
 from ...trace import Trace
 from .model import Part, Track
 
-PARTS: tuple[Part, ...] = ("annotations", "calls", "work", "projected", "waits", "other", "python")
+PARTS: tuple[Part, ...] = ("projected", "annotations", "calls", "work", "waits", "other", "python")
 
 _STREAM = re.compile(r"(?:stream )?(-?\d+)", re.IGNORECASE)
 _NAMED_DEVICE = re.compile(r"[A-Za-z]+ \d+")
