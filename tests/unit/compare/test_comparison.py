@@ -113,7 +113,7 @@ def test_times_of_a_server_and_of_a_training_with_other_operators_are_not_compar
 def test_a_row_whose_key_is_a_hash_has_the_names_that_the_hash_stands_for():
     comparison = compare(VIEWS["idle_culprits"], steps(80, 100), steps(80, 300))
     names = [column.name for column in comparison.table.columns]
-    assert names[:6] == ["cause", "host", "source", "op", "device", "culprit"]
+    assert names[:5] == ["cause", "host", "source", "device", "culprit"]
     assert comparison.frame["cause"].null_count() == 0
 
 

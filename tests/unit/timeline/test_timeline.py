@@ -152,6 +152,12 @@ def test_what_torch_projected_is_not_projected_again():
     assert projected(trace.annotation("backward", 5, 12).build()) == [("stream 7", "backward", 200, 10)]
 
 
+def test_of_what_torch_projected_without_the_threads_of_autograd_all_is_projected_above_it():
+    trace = launching().event("gpu_user_annotation", "forward", 200, 10, pid=0, tid=7).build()
+    assert projected(trace) == [("stream 7", "forward", 200, 100), ("stream 9", "forward", 220, 5)]
+    assert [track.part for track in timeline(trace).tracks][:3] == ["projected", "annotations", "work"]
+
+
 def test_what_the_profiler_writes_under_numbers_of_no_process_is_called_by_what_it_is():
     builder = TraceBuilder().op("aten::mm", 0, 5)
     for pid in (-1, "Spans", "Traces"):

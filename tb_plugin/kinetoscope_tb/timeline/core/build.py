@@ -42,6 +42,9 @@ class _Part:
     category: NDArray[np.uint8]
 
 
+_MOSTLY = 0.5  # of what was launched inside an annotation
+
+
 def timeline(trace: Trace) -> Timeline:
     """Every slice of the trace, on its tracks."""
     all_axes = axes(trace)
@@ -97,13 +100,17 @@ def _project_annotations(trace: Trace, all_axes: Axes) -> _Part:
     """Annotations on streams as slices: from the first to the last GPU event launched inside each of them.
 
     Torch writes such spans since 1.13 (`gpu_user_annotation`). Names that it wrote are left out, so that no range is
-    drawn twice; other writers' ranges and those of older recordings have no others.
+    drawn twice, but for those of which it wrote less than half: it leaves out what autograd's threads launch, thus most
+    of a backward pass. Other writers' ranges and those of older recordings have no others.
     """
     spans = AnnotationRanges.of(trace).stream_spans(trace)
-    names = trace.host_events["name"].gather(spans["row"])
+    frame = spans.with_columns(name=trace.host_events["name"].gather(spans["row"]))
     is_span = pl.col("category").cast(pl.String).str.to_lowercase() == "gpu_user_annotation"
-    torch_names = trace.others.filter(is_span)["name"].cast(pl.String).unique()
-    frame = spans.with_columns(name=names).filter(~names.cast(pl.String).is_in(torch_names.implode()))
+    name, length = pl.col("name").cast(pl.String), pl.col("dur_ns").sum()
+    of_torch = trace.others.filter(is_span).group_by(name).agg(torch_ns=length)
+    lengths = frame.group_by(name).agg(length).join(of_torch, "name", how="left")
+    is_left_out = pl.col("torch_ns") >= _MOSTLY * pl.col("dur_ns")
+    frame = frame.filter(~name.is_in(lengths.filter(is_left_out)["name"].implode()))
     key = _of_streams(frame, all_axes) * len(PARTS) + PARTS.index("projected")
     return _Part(frame, key, _all("Annotation")(frame))
 

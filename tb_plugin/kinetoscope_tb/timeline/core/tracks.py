@@ -93,7 +93,9 @@ def order(tracks: list[Track], sizes: NDArray[np.int64]) -> list[int]:
     """The indexes of the tracks in drawing order; `sizes` is the number of slices of each.
 
     Tracks are grouped by process: devices first, then the process with the most slices on a thread; then by thread.
+    Annotations projected onto a stream, such as steps, are around those that torch wrote there, and above them.
     """
+    with_annotations = {(track.device, track.stream) for track in tracks if track.part == "annotations"}
     by_process: dict[str, int] = {}
     by_axis: dict[tuple[str, str], int] = {}
     for track, size in zip(tracks, sizes, strict=True):
@@ -104,7 +106,8 @@ def order(tracks: list[Track], sizes: NDArray[np.int64]) -> list[int]:
     def rank(number: int) -> tuple[object, ...]:
         track = tracks[number]
         if track.stream is not None and track.device is not None:
-            return (0, track.device, track.process, track.stream, PARTS.index(track.part))
+            is_around = track.part == "projected" and (track.device, track.stream) in with_annotations
+            return (0, track.device, track.process, track.stream, not is_around, PARTS.index(track.part))
         axis = by_axis[track.process, track.name]
         return (1, -by_process[track.process], track.process, -axis, track.name, PARTS.index(track.part))
 

@@ -109,10 +109,10 @@ def _described(facts: DeviceFacts) -> dict[str, Any]:
 def _spent(rows: pl.DataFrame, window: tuple[int, int], facts: DeviceFacts) -> dict[str, Any]:
     kernels = rows.filter(pl.col("kind") == "kernel")
     totals = {"kernel_total_ns": kernels["dur_ns"].sum(), "device_total_ns": rows["dur_ns"].sum()}
-    measured = _measured(kernels, window)
-    if not facts.name and not measured["tc_time_frac"]:
-        measured["tc_time_frac"] = None
-    return totals | measured
+    rates = _measured(kernels, window)
+    if not facts.name and not rates["tc_time_frac"]:
+        rates["tc_time_frac"] = None
+    return totals | rates
 
 
 def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float | None]:
