@@ -7,9 +7,8 @@ import pytest
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.communication import RECORD_ALL
-from kinetoscope_tb.advice.exposure import Exposure, KindOfCalls
 from kinetoscope_tb.advice.facts import Facts
-from kinetoscope_tb.advice.model import Advice, Culprit
+from kinetoscope_tb.advice.model import Advice, Culprit, Exposure, KindOfCalls
 from kinetoscope_tb.advice.witnesses import examine
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.answer.run import late_workers, run_answer, with_ranks

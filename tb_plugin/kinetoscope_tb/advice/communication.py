@@ -21,9 +21,8 @@ from ..measures.time.exposure import exposed_on_host
 from ..names import text
 from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
-from .exposure import Exposure, KindOfCalls
 from .facts import Facts
-from .model import COMMUNICATING, Advice, Candidate, Cleared, Unknown
+from .model import COMMUNICATING, Advice, Candidate, Cleared, Exposure, KindOfCalls, Unknown
 
 _EXPOSED = 0.05
 _MOSTLY = 0.5  # of the exposed time

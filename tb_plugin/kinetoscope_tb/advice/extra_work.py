@@ -26,7 +26,7 @@ from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
 from .model import Advice, Candidate, Cleared, Culprit
 from .repetition import host_at
-from .slow_step import slow_operators, slow_step
+from .warm_up import slow_operators, slow_step
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunctionBackward)")

@@ -329,9 +329,7 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
     spans = without(merge([rest, who.spans]), facts.profiler_spans) if who else rest
-    said_ns = int(lengths.sum())  # launch latency behind it is as much longer everywhere
-    part = text.part_of_time(who.inside_ns / max(1, said_ns)) if who else ""
-    where, names = (f", {part} in {who.words}", who.names) if who else launching_function(facts, rest, said_ns)
+    where, names = _where(facts, who, rest, int(lengths.sum()))
     holder = None if is_launching else lock_holder(facts, rest)
     if holder:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
@@ -364,6 +362,16 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         names,
         None if is_launching or facts.server else _no_waits(facts),
     )
+
+
+def _where(facts: Facts, who: HostCulprit | None, rest: Intervals, said_ns: int) -> tuple[str, Culprit]:
+    """What the host is in while it is late, as the end of a sentence, with how much of the time that it is about.
+
+    Launch latency behind it isn't in that time, since it is as much longer everywhere.
+    """
+    if who is None:
+        return launching_function(facts, rest, said_ns)
+    return f", {text.part_of_time(who.inside_ns / max(1, said_ns))} in {who.words}", who.names
 
 
 def _longest_gap(facts: Facts, waiting_ns: int) -> str:

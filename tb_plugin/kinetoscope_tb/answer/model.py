@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..advice.model import Confidence, Culprit
+from ..advice.model import Confidence, Culprit, Exposure
 
 if TYPE_CHECKING:
-    from ..advice.exposure import Exposure
     from ..discovery import TraceFile
     from .step_work import StepWork
 

@@ -8,8 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..advice.communication import RECORD_ALL, SMALL_BYTES
-from ..advice.exposure import Transfers
-from ..advice.model import Certainty, Culprit
+from ..advice.model import Certainty, Culprit, Transfers
 from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
 from ..names.collectives import PEER_TO_PEER
