@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from support.syntax import syntax
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -132,18 +134,13 @@ def modules():
 
 
 @cache
-def tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def imports(module):
     """The modules that a module imports anywhere: also inside functions, and for annotations alone."""
     names = set()
-    for node in ast.walk(tree(modules()[module])):
+    for node in syntax(modules()[module]).imports:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             origin = _origin(module, node)
             members = {f"{origin}.{alias.name}" for alias in node.names}
             names |= members & modules().keys()
@@ -223,19 +220,8 @@ def test_the_viewer_never_imports_torch_and_of_the_recorder_only_what_both_must_
 
 
 def test_functions_are_short():
-    functions = (
-        (module, node)
-        for module, path in modules().items()
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-    assert [f"{module}.{f.name}" for module, f in functions if body_lines(f) > MOST_LINES_OF_A_FUNCTION] == []
-
-
-def body_lines(function):
-    """Lines of a function without its docstring."""
-    first = function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
-    return function.end_lineno - first.lineno + 1
+    functions = ((module, *function) for module, path in modules().items() for function in syntax(path).functions)
+    assert [f"{module}.{name}" for module, name, lines in functions if lines > MOST_LINES_OF_A_FUNCTION] == []
 
 
 # ---- what importing costs

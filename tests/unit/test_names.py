@@ -11,11 +11,11 @@ import re
 from functools import cache
 from pathlib import Path
 
+from support.syntax import names_given, syntax
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "producer" / "kinetoscope", ROOT / "tb_plugin" / "kinetoscope_tb")
 LIST = Path(__file__).with_name("names_to_change.txt")
-
-FIELD = (ast.Assign, ast.AnnAssign)  # in the body of a class
 
 VAGUE = {"each", "every", "everyone", "everything", "nothing", "one", "place", "places", "some", "thing", "things"}
 IRREGULAR = (
@@ -37,29 +37,11 @@ def is_unclear(name: str) -> bool:
     return UNCLEAR.fullmatch(name[:1].lower() + name[1:]) is not None
 
 
-def names_given(source: str) -> set[str]:
-    """What a module calls its functions, classes, variables and arguments; fields are read behind their objects' names."""
-    names, fields = set(), set()
-    for node in ast.walk(ast.parse(source)):  # a class before what it holds
-        match node:
-            case ast.ClassDef(name=name, body=body):
-                names.add(name)
-                fields |= {id(target) for item in body if isinstance(item, FIELD) for target in ast.walk(item)}
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.arg(arg=name):
-                names.add(name)
-            case ast.Name(id=name, ctx=ast.Store()) if id(node) not in fields:
-                names.add(name)
-    return names
-
-
 @cache
 def unclear_names() -> dict[str, set[str]]:
     """The names of each module that don't follow the rule."""
     paths = (path for package in PACKAGES for path in sorted(package.rglob("*.py")))
-    found = {
-        path.relative_to(ROOT).as_posix(): set(filter(is_unclear, names_given(path.read_text(encoding="utf-8"))))
-        for path in paths
-    }
+    found = {path.relative_to(ROOT).as_posix(): set(filter(is_unclear, syntax(path).names)) for path in paths}
     return {path: names for path, names in found.items() if names}
 
 
@@ -96,4 +78,4 @@ def test_the_rule_knows_participles_from_nouns_and_verbs():
 
 def test_fields_are_no_names_of_their_own():
     source = "class Row:\n    shared: int = 0\n    def parsed(self, told): (held, x), *rest = told; return [one for one in x]"
-    assert names_given(source) == {"Row", "parsed", "self", "told", "held", "x", "rest", "one"}
+    assert names_given(ast.parse(source)) == {"Row", "parsed", "self", "told", "held", "x", "rest", "one"}

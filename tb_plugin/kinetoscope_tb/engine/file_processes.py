@@ -54,7 +54,7 @@ class FileProcesses:
         stamp, processes = self._known.get(file.path, (None, ()))
         if file.path in self._known and stamp == file.stamp:
             return processes
-        stored = None if self._cache is None else self._cache.open_processes(file.path, file.stamp)
+        from_disk = None if self._cache is None else self._cache.open_processes(file.path, file.stamp)
         with self._lock:
-            self._known[file.path] = file.stamp, stored or ()
-        return stored or ()
+            self._known[file.path] = file.stamp, from_disk or ()
+        return from_disk or ()

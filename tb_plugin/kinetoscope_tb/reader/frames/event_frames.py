@@ -90,7 +90,7 @@ class Frame:
         """Start and duration; an event without one lasts no time."""
         return {"start_ns": self.start(), "dur_ns": np.maximum(self.dur(), 0)}
 
-    def place(self) -> dict[str, Ints]:
+    def position(self) -> dict[str, Ints]:
         """The offsets of the events in the text."""
         return {"offset": self.gather("offset").astype(np.int64), "length": self.gather("length").astype(np.int32)}
 
@@ -186,7 +186,7 @@ def _empty_frame(name: str) -> pl.DataFrame:
 
 
 def _columns(part: Frame) -> pl.DataFrame:
-    return with_constants(frame_of({**_COLUMNS[part.name](part), **part.place()}, part.height))
+    return with_constants(frame_of({**_COLUMNS[part.name](part), **part.position()}, part.height))
 
 
 def _host_events(frame: Frame) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def sorted_events(out: s.Out, text: memoryview, offset: int, original: RepairedT
     rows = counter_rows(out, tokens)
     lines = lines_at(text, out.offsets[rows], out.lengths[rows])
     if original:
-        out.offsets[:n], out.lengths[:n] = original.places(out.offsets[:n], out.lengths[:n])
+        out.offsets[:n], out.lengths[:n] = original.positions(out.offsets[:n], out.lengths[:n])
     return sorted_out(out, tokens, offset, CounterLines(out.offsets[rows] + offset, lines))
 
 

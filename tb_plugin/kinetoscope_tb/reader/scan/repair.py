@@ -239,9 +239,9 @@ class RepairedText:
 
     def offset(self, at: int) -> int:
         """The original offset of the event that begins here in `text`."""
-        return int(self.places(np.array([at]), np.zeros(1, np.int32))[0][0])
+        return int(self.positions(np.array([at]), np.zeros(1, np.int32))[0][0])
 
-    def places(
+    def positions(
         self, offsets: NDArray[np.int64], lengths: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Offsets and lengths in the original of events that begin at these offsets of `text`."""
