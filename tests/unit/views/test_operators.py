@@ -36,27 +36,6 @@ def test_a_wrapped_call_of_the_same_name_counts_once():
     )
 
 
-def test_a_call_inside_another_one_of_its_operator_counts_once():
-    trace = TraceBuilder().op("mm", 0, 100, **{"Input Dims": [[2]]}).op("add", 5, 90).op("mm", 10, 80).build()
-    same(
-        operators(trace),
-        """
-        name  calls  host_self_ns  host_total_ns
-        mm    2      90            100
-        add   1      10            90
-        """,
-    )
-    same(
-        operators_by_shape(trace),
-        """
-        name  input_shapes  calls  host_self_ns  host_total_ns
-        mm    -             1      80            80
-        add   -             1      10            90
-        mm    [[2]]         1      10            20
-        """,
-    )
-
-
 def test_what_a_repeat_did_counts_for_the_shapes_of_its_caller():
     trace = TraceBuilder().op("mm", 0, 100, **{"Input Dims": [[2]]}).op("mm", 10, 80, **{"Input Dims": [[3]]}).build()
     same(

@@ -72,8 +72,8 @@ class OpCosts(Table):
     )
     host_total_ns = Column(
         DURATION,
-        "Host time from its start to its end, summed over its calls. Of nested calls of the same operator the inner "
-        "one's time counts once, where torch's key_averages() counts it for both.",
+        "Host time from its start to its end, summed over its calls. Nested calls of the same operator each count, as in "
+        "torch's key_averages(): a recursive operator's total may be longer than it was open.",
     )
     tc_eligible = Column(
         BOOL,
@@ -166,10 +166,7 @@ class Calls:
 
     def with_inner_once(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:
         """The same; values in nested calls of the same operator count only for the innermost."""
-        return self.sums_once(add_up(self.parent, scatter_add(row, value, self.parent.size)))
-
-    def sums_once(self, whole: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum of each call's value, per group, without that of nested calls of the same operator."""
+        whole = add_up(self.parent, scatter_add(row, value, self.parent.size))
         return self.sums(whole - scatter_add(self._outer, whole, self.parent.size))
 
     def sums(self, value: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -211,7 +208,7 @@ def _host_times(trace: Trace, calls: Calls) -> dict[str, Any]:
     host = trace.all_host_events
     return {
         "host_self_ns": scatter_add(calls.own_group, host["self_ns"].to_numpy(), calls.first.size),
-        "host_total_ns": calls.sums_once(host["dur_ns"].to_numpy()),
+        "host_total_ns": calls.sums(host["dur_ns"].to_numpy()),
     }
 
 
