@@ -72,8 +72,8 @@ class OpCosts(Table):
     )
     host_total_ns = Column(
         DURATION,
-        "Host time from its start to its end, summed over its calls. Nested calls of the same operator each count, as in "
-        "torch's key_averages(): a recursive operator's total may be longer than it was open.",
+        "Host time from its start to its end, summed over its calls. Nested calls of the same operator each count, as "
+        "in torch's key_averages(): a recursive operator's total may be longer than it was open.",
     )
     tc_eligible = Column(
         BOOL,
