@@ -43,10 +43,15 @@ _COALESCE = (
 RECORD_ALL = "Find the rank that comes last: *Ranks* compares all that are recorded at the same time."
 """What finds a late rank as long as one recording is known."""
 
-_WAITING = (
-    f"{RECORD_ALL} Then even out what ranks do before they meet: batches, sequence lengths, the placement of tables, "
-    "experts or layers, other work of the hosts."
+EVEN_OUT = (
+    "Even out what ranks do before they meet: batches, sequence lengths, the placement of tables, experts or layers, "
+    "other work of the hosts."
 )
+"""What is to do about ranks that are late in turn."""
+
+WAITING = f"{RECORD_ALL} Then e{EVEN_OUT[1:]}"
+"""What is to do where communication is mostly waiting, for a rank that isn't known."""
+
 _GATHERING = (
     "Gather and reduce less: parameters and gradients in bfloat16, sharding within a node only "
     "(`ShardingStrategy.HYBRID_SHARD`), larger units; prefetch the next unit while the current one computes."
@@ -178,7 +183,7 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         exposure = Exposure("", kind_of_calls, None, _per(facts))
         return exposure, remedy if is_of_any_job else _SERVING_REMEDY, small
-    return Exposure("", kind_of_calls, waited, _per(facts)), _WAITING, small
+    return Exposure("", kind_of_calls, waited, _per(facts)), WAITING, small
 
 
 def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descriptions: pl.Series) -> NDArray[np.bool_]:

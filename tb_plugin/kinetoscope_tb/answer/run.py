@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ..advice.communication import RECORD_ALL, SMALL_BYTES
+from ..advice.communication import EVEN_OUT, RECORD_ALL, SMALL_BYTES, WAITING
 from ..advice.exposure import Transfers
 from ..advice.model import Certainty, Culprit
 from ..names import text
 from ..names.collectives import PEER_TO_PEER
-from .late_cause import LATE, MOSTLY, OF_HOST, Lateness, times_without_waiting, with_cause
+from .late_cause import LATE, LESS_THERE, MOSTLY, OF_HOST, Lateness, times_without_waiting, with_cause
+from .late_in_turn import Turns, shared_work, turns, with_shared_work
 from .model import Answer, Claim, RowKey, Rows
 from .recording import Views, not_said_of, question_of, rows_of
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..distributed.run import Ranks
+    from .step_work import StepWork
 
 Frames = Mapping[str, "pl.DataFrame"]
 
@@ -29,9 +32,18 @@ MOST_RANKS = 8
 _MOST_LATE = 3  # whose recordings are read for their causes
 _STAGE = "pp "
 _ON_TIME = ("waits", "in step")
-_SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
+_NONE_SLOW = "no_straggler"
+_SAYS_NOTHING = (_NONE_SLOW, "no_last_rank", "unknown")
+_MOST_STEPS = 3  # that a sentence lists
+_SLOW = 2.0  # times as long as in the typical step
+_PARTLY = 0.25  # of the communication
+_IN_SLOW_STEPS = (
+    "See whether these steps move more data than others; if not, what else used the network then: a checkpoint, other "
+    "jobs, storage."
+)
 _NAMES_LAST = (*LATE, "last_rank")
-_OF_COMMUNICATION = ("communication", "gloo")
+_EXPOSED = "communication"
+_OF_COMMUNICATION = (_EXPOSED, "gloo")
 _NEARLY_ALL = 0.9  # of the time of all calls
 _CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
@@ -67,13 +79,22 @@ def late_workers(frames: Frames) -> list[str]:
 def workers_behind(frames: Frames, shown: str) -> list[str]:
     """The workers whose recordings say why ranks wait: late ones, and with each one that does the same work on time.
 
+    Without any, those that are late in turn most.
+
     Args:
         frames: The views OF_RUN.
         shown: The worker whose recording is read in any case.
     """
-    late = late_workers(frames)
+    late = late_workers(frames) or [*_turns(frames).late_ns][:_MOST_LATE]
     on_time = (_on_time(frames, worker, [shown]) or _on_time(frames, worker) for worker in late)
     return list(dict.fromkeys([*late, *(worker for worker in on_time if worker is not None)]))
+
+
+def _turns(frames: Frames) -> Turns:
+    """The ranks that are late in turn, if they do the same work and none of them is slow; else none."""
+    rows = rows_of(frames["run_advice"]) if "run_advice" in frames else ()
+    of_turns = turns(_rank_steps(frames)) if any(row["rule"] == _NONE_SLOW for row in rows) else None
+    return of_turns or Turns({}, {})
 
 
 def _on_time(frames: Frames, late: str, among: Sequence[str] | None = None) -> str | None:
@@ -109,11 +130,18 @@ def with_ranks(
         others: The answers about the other recordings of `workers_behind`, which name code.
     """
     rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
-    of_run = claims_of_run(frames, views, [recording, *others])
+    of_turns = _turns(frames)
+    shared = shared_work(of_turns, [recording, *others])
+    of_run = [
+        with_shared_work(claim, shared) if claim.id == _NONE_SLOW else claim
+        for claim in claims_of_run(frames, views, [recording, *others])
+    ]
     late_claims = [claim for claim in of_run if claim.id in LATE]
     own = _behind_slow_ranks(recording, late_claims, rank_rows)
+    if not late_claims:
+        own = (_with_turns(claim, frames, of_turns, shared, recording) for claim in own)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
-    own = (_with_waits(claim, frames, rank_steps, recording.worker) for claim in own)
+    own = (_with_waits(claim, frames, recording.worker) for claim in own)
     own = (_with_bubble(claim, of_run, rank_steps, recording) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
@@ -183,15 +211,16 @@ def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
 
 
 def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) -> Iterator[Claim]:
-    """The claims of a recording; communication that mostly waits for a slow rank says so: that rank comes first."""
+    """The claims of a recording; communication much of which waits for a slow rank says so: that rank comes first."""
     names = [claim.filter for claim in late]
     cost_ns = {row["worker"]: row["mean_cost_ns"] for row in rank_rows}
     wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and recording.worker not in names else 0
     for claim in recording.claims:
         own_ns = claim.saving_ns or 0
-        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= MOSTLY * own_ns
+        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _PARTLY * own_ns
         wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
-        yield _after(claim, late, wait, recording.step_noun) if is_wait else claim
+        is_most = wait_ns >= MOSTLY * own_ns
+        yield _after(claim, late, wait, recording.step_noun, is_most=is_most) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -205,11 +234,12 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, late: list[Claim], wait: str, noun: str) -> Claim:
-    """Communication that waits for late ranks: what to do is what is to do there."""
+def _after(claim: Claim, late: list[Claim], wait: str, noun: str, *, is_most: bool) -> Claim:
+    """Communication that waits for late ranks: what to do is what is to do there, and then, if other time is most."""
     slow = text.listed([other.filter for other in late])
     title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
     action = f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
+    action += "" if is_most else f" Then: {claim.action}"
     return replace(claim, title=title, action=action)
 
 
@@ -274,24 +304,69 @@ def _complete_steps(rank_steps: Rows, worker: str) -> list[dict[str, Any]]:
     return [row for row in rank_steps if row["worker"] == worker and row["is_complete"]]
 
 
-def _with_waits(claim: Claim, frames: Frames, rank_steps: Rows, worker: str) -> Claim:
+def _with_turns(
+    claim: Claim, frames: Frames, of_turns: Turns, shared: tuple[StepWork, str] | None, recording: Answer
+) -> Claim:
+    """Communication that is mostly waiting for other ranks, none of which is slow: what to do is to even them out.
+
+    What waits nowhere but at a barrier needs no barrier.
+    """
+    transfers = _transfers(claim, frames, recording.worker)
+    kind = claim.exposure.kind if claim.exposure else None
+    if claim.id != _EXPOSED or transfers is None or kind is None or kind.name in (*PEER_TO_PEER, "barrier"):
+        return claim
+    if transfers.wait_ns < MOSTLY * (transfers.wait_ns + transfers.transfer_ns):
+        return claim
+    if not of_turns:
+        return replace(claim, action=WAITING)
+    wait = f"{text.time(transfers.wait_ns)} of it per {recording.step_noun} is waiting for ranks that are late in turn"
+    if shared is None:
+        return replace(claim, title=f"{claim.title} {wait}.", action=EVEN_OUT)
+    work, _ = shared
+    code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
+    title = f"{claim.title} {wait}, when `{work.name}` takes them longer."
+    return replace(claim, title=title, action=LESS_THERE, culprit=code)
+
+
+def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
     """A claim about communication with how much of it is waiting, and how long moving data takes, where that is known.
 
-    That takes a recording of each rank: else one that wasn't recorded may have come last.
+    Steps in which moving data takes much longer have their names.
+    """
+    transfers = _transfers(claim, frames, worker)
+    if claim.exposure is None or transfers is None:
+        return claim
+    known = replace(claim, evidence=claim.exposure.evidence(transfers))
+    steps = _complete_steps(_rank_steps(frames), worker)
+    typical_ns = median(row["exposed_transfer_ns"] for row in steps)
+    slow = [row for row in steps if row["exposed_transfer_ns"] > _SLOW * max(1, typical_ns)]
+    more_ns = sum(row["exposed_transfer_ns"] - typical_ns for row in slow)
+    if more_ns < MOSTLY * sum(row["exposed_transfer_ns"] for row in steps):
+        return known
+    there_ns = median(row["exposed_transfer_ns"] for row in slow)
+    names = ", ".join([*(row["step"] for row in slow[:_MOST_STEPS]), *(["…"] if len(slow) > _MOST_STEPS else [])])
+    title = f"{claim.title} Most of it is in {len(slow)} of {len(steps)} steps ({names})."
+    evidence = f"{known.evidence} There moving data takes {text.time(there_ns)} per step, else {text.time(typical_ns)}."
+    return replace(known, title=title, evidence=evidence, action=f"{_IN_SLOW_STEPS} {claim.action}")
+
+
+def _transfers(claim: Claim, frames: Frames, worker: str) -> Transfers | None:
+    """What all ranks know of the communication that a claim is about; None if it is about none, or that is unknown.
+
+    It takes a recording of each rank: else one that wasn't recorded may have come last.
     """
     exposure = claim.exposure
     if exposure is None or "communication" not in frames:
-        return claim
-    steps = _complete_steps(rank_steps, worker)
+        return None
+    steps = _complete_steps(_rank_steps(frames), worker)
     calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
     known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
     if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
-        return claim
+        return None
     if any(row["wait_ns"] is None for row in steps):
-        return claim
+        return None
     wait, transfer = (sum(row[name] for row in steps) / len(steps) for name in ("wait_ns", "exposed_transfer_ns"))
-    fastest = _fastest_transfer(calls, exposure.kind.name) if exposure.kind else None
-    return replace(claim, evidence=exposure.evidence(Transfers(wait, transfer, fastest)))
+    return Transfers(wait, transfer, _fastest_transfer(calls, exposure.kind.name) if exposure.kind else None)
 
 
 def _fastest_transfer(calls: Sequence[dict[str, Any]], kind: str) -> tuple[int, int] | None:
