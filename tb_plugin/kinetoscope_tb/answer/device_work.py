@@ -42,11 +42,11 @@ def device_work(trace: Trace) -> tuple[DeviceWork, ...]:
     is_function = ~map_categories(calls["name"], lambda name: is_of_library(name) or is_nameless(name))
     is_outer = np.zeros(calls.height, bool)
     is_outer[without_recursion(calls.with_row_index("row"))["row"].to_numpy()] = True
-    launched = scatter_add(_calls_around(trace, rows), device["dur_ns"].to_numpy()[rows], calls.height)
-    spent = add_up(calls["parent"].to_numpy(), launched)
-    counts = is_function & is_outer & (spent > 0)
-    sums = calls.select("name").with_columns(spent=pl.Series(spent)).filter(pl.Series(counts)).group_by("name")
-    by_name = sums.agg(pl.col("spent").sum(), calls=pl.len()).sort("spent", "name")
+    own_ns = scatter_add(_calls_around(trace, rows), device["dur_ns"].to_numpy()[rows], calls.height)
+    total_ns = add_up(calls["parent"].to_numpy(), own_ns)
+    counts = is_function & is_outer & (total_ns > 0)
+    sums = calls.select("name").with_columns(total_ns=pl.Series(total_ns)).filter(pl.Series(counts)).group_by("name")
+    by_name = sums.agg(pl.col("total_ns").sum(), calls=pl.len()).sort("total_ns", "name")
     return tuple(
         DeviceWork(without_address(str(name)), often / len(steps), ns / len(steps))
         for name, ns, often in by_name.rows()
@@ -68,6 +68,6 @@ def _calls_around(trace: Trace, rows: NDArray[np.int64]) -> NDArray[np.int32]:
     )
     order = np.lexsort((start, thread))
     own_thread, begin, dur = (calls[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
-    found = np.empty(rows.size, np.int32)
-    found[order] = innermost(own_thread, begin, begin + dur, thread[order], start[order])
-    return found
+    around = np.empty(rows.size, np.int32)
+    around[order] = innermost(own_thread, begin, begin + dur, thread[order], start[order])
+    return around

@@ -153,27 +153,27 @@ def _longer_than(
 ) -> list[tuple[StepWork, str]]:
     """What takes so much longer in these steps of a rank than in those of another one, by its host's pace."""
     of_other = {work.name: work for work in on_time.step_work}
-    found = []
+    matches = []
     for work in late.step_work:
         own_ns = work.typical_ns(there)
         other_ns = of_other[work.name].typical_ns(there) if work.name in of_other else 0
         if own_ns - max(1.0, pace) * other_ns >= least_ns:
             rest = text.time(other_ns) if work.name in of_other else f"less than {text.percent(LEAST_FRAC)} of any step"
-            found.append((work, f"{where} `{work.name}` takes {text.time(own_ns)}, on {on_time.worker} {rest}."))
-    return found
+            matches.append((work, f"{where} `{work.name}` takes {text.time(own_ns)}, on {on_time.worker} {rest}."))
+    return matches
 
 
 def longer_there(
     late: Answer, there: Sequence[str], elsewhere: Sequence[str], least_ns: float
 ) -> list[tuple[StepWork, str]]:
     """What takes so much longer in some steps of a rank than in others of it, each with how much, in words."""
-    found = []
+    matches = []
     for work in late.step_work if there and elsewhere else ():
         own_ns, else_ns = work.typical_ns(there), work.typical_ns(elsewhere)
         if own_ns - else_ns >= least_ns:
             words = f"In these steps `{work.name}` takes {text.time(own_ns)}, else {text.time(else_ns)}."
-            found.append((work, words))
-    return found
+            matches.append((work, words))
+    return matches
 
 
 def _with_slow_host(lateness: Lateness) -> Claim:

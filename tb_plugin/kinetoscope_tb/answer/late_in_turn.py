@@ -40,18 +40,18 @@ def turns(rank_steps: Rows) -> Turns:
     least_ns = LEAST_ONCE_FRAC * sum(row["total_ns"] or 0 for row in rows) / max(1, len(rows))
     late: dict[str, dict[str, float]] = {}
     for step, times in own.items():
-        over = {one: ns - median(_without(times, one)) for one, ns in times.items()} if len(times) > 1 else {}
+        over = {worker: ns - median(_without(times, worker)) for worker, ns in times.items()} if len(times) > 1 else {}
         most = max(over.values(), default=0)
-        for one, ns in over.items():
+        for worker, ns in over.items():
             if ns >= max(1, least_ns, MOSTLY * most):
-                late.setdefault(one, {})[step] = ns
-    in_order = sorted(late, key=lambda one: (-sum(late[one].values()), one))
-    steps = {one: [step for step, times in own.items() if one in times] for one in in_order}
-    return Turns({one: late[one] for one in in_order}, steps)
+                late.setdefault(worker, {})[step] = ns
+    in_order = sorted(late, key=lambda worker: (-sum(late[worker].values()), worker))
+    steps = {worker: [step for step, times in own.items() if worker in times] for worker in in_order}
+    return Turns({worker: late[worker] for worker in in_order}, steps)
 
 
 def _without(times: Mapping[str, int], worker: str) -> list[int]:
-    return [ns for one, ns in times.items() if one != worker]
+    return [ns for other, ns in times.items() if other != worker]
 
 
 def shared_work(of_turns: Turns, answers: Sequence[Answer]) -> tuple[StepWork, str] | None:
@@ -61,24 +61,24 @@ def shared_work(of_turns: Turns, answers: Sequence[Answer]) -> tuple[StepWork, s
         of_turns: The ranks that are late in turn.
         answers: The answers about recordings of the run.
     """
-    known = [answer for answer in answers if answer.worker in of_turns.late_ns and answer.step_work]
-    found: dict[str, list[tuple[StepWork, str]]] = {}
-    for answer in known:
+    of_late = [answer for answer in answers if answer.worker in of_turns.late_ns and answer.step_work]
+    by_name: dict[str, list[tuple[StepWork, str]]] = {}
+    for answer in of_late:
         late = of_turns.late_ns[answer.worker]
         elsewhere = [step for step in of_turns.steps[answer.worker] if step not in late]
         for work, words in longer_there(answer, list(late), elsewhere, MOSTLY * median(late.values())):
             where = f"{answer.worker} is late in {len(late)} of {len(of_turns.steps[answer.worker])} steps."
-            found.setdefault(work.name, []).append((work, f"{where} {words}"))
-    shared = (of_ranks for of_ranks in found.values() if len(of_ranks) >= max(_FEWEST, len(known) / 2))
-    of_ranks = next(shared, None)
+            by_name.setdefault(work.name, []).append((work, f"{where} {words}"))
+    matches = (of_ranks for of_ranks in by_name.values() if len(of_ranks) >= max(_FEWEST, len(of_late) / 2))
+    of_ranks = next(matches, None)
     return None if of_ranks is None else (of_ranks[0][0], " ".join(words for _, words in of_ranks))
 
 
-def with_shared_work(claim: Claim, shared: tuple[StepWork, str] | None) -> Claim:
+def with_shared_work(claim: Claim, cause: tuple[StepWork, str] | None) -> Claim:
     """That no rank is slow, with what takes ranks longer that are late in turn."""
-    if shared is None:
+    if cause is None:
         return claim
-    work, words = shared
+    work, words = cause
     title = f"{claim.title} In the steps in which they are late, `{work.name}` takes longer."
     code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
     return replace(claim, title=title, evidence=f"{claim.evidence} {words}", action=LESS_THERE, culprit=code)

@@ -76,17 +76,17 @@ def late_workers(frames: Frames) -> list[str]:
     return [row["filter"] for row in rows if row["rule"] in LATE][:_MOST_LATE]
 
 
-def workers_behind(frames: Frames, shown: str) -> list[str]:
+def workers_behind(frames: Frames, worker: str) -> list[str]:
     """The workers whose recordings say why ranks wait: late ones, and with each one that does the same work on time.
 
     Without any, those that are late in turn most.
 
     Args:
         frames: The views OF_RUN.
-        shown: The worker whose recording is read in any case.
+        worker: The worker whose recording is read in any case.
     """
     late = late_workers(frames) or [*_turns(frames).late_ns][:_MOST_LATE]
-    on_time = (_on_time(frames, worker, [shown]) or _on_time(frames, worker) for worker in late)
+    on_time = (_on_time(frames, name, [worker]) or _on_time(frames, name) for name in late)
     return list(dict.fromkeys([*late, *(worker for worker in on_time if worker is not None)]))
 
 
@@ -131,15 +131,15 @@ def with_ranks(
     """
     rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
     of_turns = _turns(frames)
-    shared = shared_work(of_turns, [recording, *others])
+    cause = shared_work(of_turns, [recording, *others])
     of_run = [
-        with_shared_work(claim, shared) if claim.id == _NONE_SLOW else claim
+        with_shared_work(claim, cause) if claim.id == _NONE_SLOW else claim
         for claim in claims_of_run(frames, views, [recording, *others])
     ]
     late_claims = [claim for claim in of_run if claim.id in LATE]
     own = _behind_slow_ranks(recording, late_claims, rank_rows)
     if not late_claims:
-        own = (_with_turns(claim, frames, of_turns, shared, recording) for claim in own)
+        own = (_with_turns(claim, frames, of_turns, cause, recording) for claim in own)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
     own = (_with_waits(claim, frames, recording.worker) for claim in own)
     own = (_with_bubble(claim, of_run, rank_steps, recording) for claim in own)
@@ -305,7 +305,7 @@ def _complete_steps(rank_steps: Rows, worker: str) -> list[dict[str, Any]]:
 
 
 def _with_turns(
-    claim: Claim, frames: Frames, of_turns: Turns, shared: tuple[StepWork, str] | None, recording: Answer
+    claim: Claim, frames: Frames, of_turns: Turns, cause: tuple[StepWork, str] | None, recording: Answer
 ) -> Claim:
     """Communication that is mostly waiting for other ranks, none of which is slow: what to do is to even them out.
 
@@ -320,9 +320,9 @@ def _with_turns(
     if not of_turns:
         return replace(claim, action=WAITING)
     wait = f"{text.time(transfers.wait_ns)} of it per {recording.step_noun} is waiting for ranks that are late in turn"
-    if shared is None:
+    if cause is None:
         return replace(claim, title=f"{claim.title} {wait}.", action=EVEN_OUT)
-    work, _ = shared
+    work, _ = cause
     code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
     title = f"{claim.title} {wait}, when `{work.name}` takes them longer."
     return replace(claim, title=title, action=LESS_THERE, culprit=code)
@@ -336,18 +336,18 @@ def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
     transfers = _transfers(claim, frames, worker)
     if claim.exposure is None or transfers is None:
         return claim
-    known = replace(claim, evidence=claim.exposure.evidence(transfers))
+    whole = replace(claim, evidence=claim.exposure.evidence(transfers))
     steps = _complete_steps(_rank_steps(frames), worker)
     typical_ns = median(row["exposed_transfer_ns"] for row in steps)
     slow = [row for row in steps if row["exposed_transfer_ns"] > _SLOW * max(1, typical_ns)]
     more_ns = sum(row["exposed_transfer_ns"] - typical_ns for row in slow)
     if more_ns < MOSTLY * sum(row["exposed_transfer_ns"] for row in steps):
-        return known
+        return whole
     there_ns = median(row["exposed_transfer_ns"] for row in slow)
     names = ", ".join([*(row["step"] for row in slow[:_MOST_STEPS]), *(["…"] if len(slow) > _MOST_STEPS else [])])
     title = f"{claim.title} Most of it is in {len(slow)} of {len(steps)} steps ({names})."
-    evidence = f"{known.evidence} There moving data takes {text.time(there_ns)} per step, else {text.time(typical_ns)}."
-    return replace(known, title=title, evidence=evidence, action=f"{_IN_SLOW_STEPS} {claim.action}")
+    evidence = f"{whole.evidence} There moving data takes {text.time(there_ns)} per step, else {text.time(typical_ns)}."
+    return replace(whole, title=title, evidence=evidence, action=f"{_IN_SLOW_STEPS} {claim.action}")
 
 
 def _transfers(claim: Claim, frames: Frames, worker: str) -> Transfers | None:

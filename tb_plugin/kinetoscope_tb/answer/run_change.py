@@ -51,9 +51,9 @@ class RunSide:
 def run_side(worker: str, ranks: Ranks, views: Views, answer_of: Callable[[str], Answer | None]) -> RunSide:
     """A run's side of a comparison, from the summaries of its ranks; arguments as in `run_answer`."""
     frames = frames_of_run(ranks, views)
-    answers = [answer_of(one) for one in workers_behind(frames, worker)]
-    known = [answer for answer in answers if answer is not None]
-    return RunSide(worker, frames, claims_of_run(frames, views, known))
+    answers = [answer_of(name) for name in workers_behind(frames, worker)]
+    readable = [answer for answer in answers if answer is not None]
+    return RunSide(worker, frames, claims_of_run(frames, views, readable))
 
 
 def with_runs(changes: ChangeList, base: RunSide, new: RunSide) -> ChangeList:

@@ -209,8 +209,8 @@ def _run_answer(engine: Engine, listing: Listing, file: TraceFile) -> dict[str, 
     return with_ranks(answer, frames, EVERY_VIEW, workers, others).values()
 
 
-def _answer_so_far(not_ready: NotReady, known: Answer) -> dict[str, Any]:
-    return {**encode.loading_state(not_ready.progress), "so_far": known.values()}
+def _answer_so_far(not_ready: NotReady, answer: Answer) -> dict[str, Any]:
+    return {**encode.loading_state(not_ready.progress), "so_far": answer.values()}
 
 
 def _frames_of_run(engine: Engine, file: TraceFile) -> dict[str, pl.DataFrame]:
