@@ -134,5 +134,13 @@ def test_steps_in_which_moving_data_takes_much_longer_are_named():
     assert claim.title == "Exposed. Most of it is in 2 of 6 steps (1, 3)."
     assert claim.evidence.endswith(" There moving data takes 9 ms per step, else 1 ms.")
     assert claim.action.startswith("See whether these steps move more data")
-    of_run = frames([[10] * STEPS] * 3, wait_ms=0, transfer_ms=(3, 5, 3, 5, 3, 3))
+
+
+@pytest.mark.parametrize(
+    ("wait_ms", "transfer_ms"),
+    [(0, (3, 5, 3, 5, 3, 3)), (9, (1, 9, 1, 9, 1, 1)), (5, (0,) * STEPS)],
+    ids=["alike", "waiting", "nothing"],
+)
+def test_no_steps_are_named_where_moving_data_takes_most_of_the_time_in_none(wait_ms, transfer_ms):
+    of_run = frames([[10] * STEPS] * 3, wait_ms=wait_ms, transfer_ms=transfer_ms)
     assert with_ranks(answer("rank0"), of_run, EVERY_VIEW, 3).claims[0].title == "Exposed."

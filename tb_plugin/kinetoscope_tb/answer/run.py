@@ -341,7 +341,7 @@ def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
     typical_ns = median(row["exposed_transfer_ns"] for row in steps)
     slow = [row for row in steps if row["exposed_transfer_ns"] > _SLOW * max(1, typical_ns)]
     more_ns = sum(row["exposed_transfer_ns"] - typical_ns for row in slow)
-    if more_ns < MOSTLY * sum(row["exposed_transfer_ns"] for row in steps):
+    if not slow or more_ns < MOSTLY * sum(row["wait_ns"] + row["exposed_transfer_ns"] for row in steps):
         return whole
     there_ns = median(row["exposed_transfer_ns"] for row in slow)
     names = ", ".join([*(row["step"] for row in slow[:_MOST_STEPS]), *(["…"] if len(slow) > _MOST_STEPS else [])])
