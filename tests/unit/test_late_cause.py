@@ -92,6 +92,19 @@ def test_no_function_is_named_if_none_takes_the_late_rank_longer(rule):
     assert with_cause(late) == late.claim
 
 
+def test_launches_explain_a_late_rank_that_has_more_of_them():
+    own, other = host_steps(), host_steps()
+    launches = claim(id="launch_bound", title="It launches.", action="Launch less.", culprit=Culprit())
+    loads = replace(launches, id="data_loading", title="It waits for data.", action="Load faster.")
+    equal = lateness(own, other, "the host", launches)
+    assert with_cause(equal) == equal.claim
+    more = replace(equal, late=replace(equal.late, operators={**equal.late.operators, "x": OperatorPace(9, 1000)}))
+    assert with_cause(more).action == "Launch less."
+    assert with_cause(replace(equal, on_time=None)).action == "Launch less."
+    waits = lateness(host_steps((COLLATE, 3)), other, "data loading", loads)
+    assert with_cause(waits).action == "Load faster."
+
+
 def test_what_its_own_recording_says_of_the_host_does_not_explain_a_slow_device():
     both = host_steps((COLLATE, 6)), host_steps((COLLATE, 6))
     late = lateness(*both, "computation", own_claim(COLLATE))

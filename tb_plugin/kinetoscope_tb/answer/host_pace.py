@@ -60,5 +60,11 @@ def slowness(own: Mapping[str, OperatorPace], other: Mapping[str, OperatorPace])
     return ratio if ratio >= _SLOWER and are_slower else 1.0
 
 
+def calls_more(own: Mapping[str, OperatorPace], other: Mapping[str, OperatorPace]) -> bool:
+    """Whether a rank calls more operators per step than another one, or that is unknown."""
+    calls, others = (sum(pace.calls for pace in paces.values()) for paces in (own, other))
+    return not calls or not others or calls > _EQUAL * others
+
+
 def _is_equal(calls: float, others: float) -> bool:
     return max(calls, others) <= _EQUAL * min(calls, others)

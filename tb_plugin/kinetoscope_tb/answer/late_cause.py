@@ -15,7 +15,7 @@ from typing import Any
 from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
 from .device_work import DeviceWork
-from .host_pace import slowness
+from .host_pace import calls_more, slowness
 from .model import Answer, Claim, Rows
 from .recording import MOST
 from .step_work import LEAST_FRAC, StepWork
@@ -28,6 +28,7 @@ OF_HOST = (
 )
 MOSTLY = 0.5  # of what a rank is late by
 LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."
+_OF_LAUNCHES = ("launch_bound", "optimizer", "host_optimizer", "small_operators", "operator_loop")
 _MORE = 1.02  # times the calls of another rank
 _ON_HOST = (CAUSES["idle_ns"], CAUSES["dataloader_ns"])
 _OF_HOSTS_PACE = (
@@ -131,7 +132,9 @@ def _is_of_this_rank(own: Claim, lateness: Lateness) -> bool:
         return False
     if own.culprit.function is not None and lateness.is_compared:
         return own.culprit.function in [work.name for work, _ in lateness.longer]
-    return own.culprit.function is not None or (lateness.pace == 1.0 and not lateness.longer)
+    if own.id in _OF_LAUNCHES and lateness.on_time is not None:
+        return calls_more(lateness.late.operators, lateness.on_time.operators)
+    return True
 
 
 def _with_longer_work(lateness: Lateness) -> Claim:
