@@ -85,6 +85,16 @@ def test_a_function_that_all_ranks_run_is_named_where_the_late_rank_takes_longer
     assert named.evidence == f" In each step `{COLLATE}` takes 6 ms, on rank0 4 ms."
 
 
+def test_the_one_step_in_which_a_rank_is_late_is_compared_with_that_of_others():
+    late = lateness(host_steps((COLLATE, 6), (CHECK, 2)), host_steps((COLLATE, 6)))
+    rank_steps = [
+        row if row["worker"] == "rank0" or row["step"] == "1" else {**row, "without_waiting_ns": 8 * MS}
+        for row in late.rank_steps
+    ]
+    named = with_cause(replace(late, rank_steps=tuple(rank_steps)))
+    assert named.evidence == f" In this step `{CHECK}` takes 2 ms, on rank0 less than 2 % of any step."
+
+
 @pytest.mark.parametrize("rule", ["host_bound", "launch_bound"])
 def test_no_function_is_named_if_none_takes_the_late_rank_longer(rule):
     both = host_steps((COLLATE, 6)), host_steps((COLLATE, 5.9))

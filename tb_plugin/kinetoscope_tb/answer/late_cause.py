@@ -86,7 +86,7 @@ class Lateness:
         if not there:
             return []
         if self.on_time is not None and self.is_compared:
-            where = "In these steps" if elsewhere else "In each step"
+            where = _where(there) if elsewhere else "In each step"
             return _longer_than(self.late, self.on_time, there, least_ns, self.pace, where)
         return longer_there(self.late, there, elsewhere, least_ns)
 
@@ -174,9 +174,13 @@ def longer_there(
     for work in late.step_work if there and elsewhere else ():
         own_ns, else_ns = work.typical_ns(there), work.typical_ns(elsewhere)
         if own_ns - else_ns >= least_ns:
-            words = f"In these steps `{work.name}` takes {text.time(own_ns)}, else {text.time(else_ns)}."
+            words = f"{_where(there)} `{work.name}` takes {text.time(own_ns)}, else {text.time(else_ns)}."
             matches.append((work, words))
     return matches
+
+
+def _where(steps: Sequence[str]) -> str:
+    return "In this step" if len(steps) == 1 else "In these steps"
 
 
 def _with_slow_host(lateness: Lateness) -> Claim:
