@@ -24,10 +24,7 @@ from ..names.text import visible
 from ..trace import Trace
 from ..trace.steps import step_noun
 from ..view import View
-from .device_work import device_work
-from .host_pace import operator_paces
 from .model import Answer, Claim, NotSaid, Number, RowKey, Rows
-from .step_work import step_work
 
 MOST = 5  # kernels and operators
 MOST_LANES = 12
@@ -88,11 +85,22 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
         not_said=(*not_said_of(claims), *unknowns, *dict.fromkeys(without_mfu)),
         numbers=(*_numbers(answer.rows), *_idle(trace)),
         sentences={topic: sentence for topic, sentence in sentences.items() if sentence},
-        step_work=step_work(trace) if is_rank else (),
-        device_work=device_work(trace) if is_rank else (),
-        operators=operator_paces(trace) if is_rank else {},
+        **(_of_rank(trace) if is_rank else {}),
         rows={**answer.rows, "top": top} if top else answer.rows,
     )
+
+
+def _of_rank(trace: Trace) -> dict[str, Any]:
+    """The fields of an answer by which a rank is compared with others."""
+    from .device_work import device_work  # modules that one rank alone doesn't need
+    from .host_pace import operator_paces
+    from .step_work import step_work
+
+    return {
+        "step_work": step_work(trace),
+        "device_work": device_work(trace),
+        "operators": operator_paces(trace),
+    }
 
 
 def _views(trace: Trace) -> Iterator[str]:
