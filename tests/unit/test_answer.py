@@ -235,7 +235,9 @@ def test_the_operator_that_a_late_rank_calls_more_often_is_named(late, other, wo
         replace(of_rank(worker, "copies"), rows={"top": top(*operators)}, steps=4)
         for worker, operators in (("rank2", late), ("rank0", other))
     )
-    verdict = with_ranks(recording, {"run_advice": row, "stragglers": STRAGGLERS}, EVERY_VIEW, 3, [own]).verdict
+    waiting = STRAGGLERS.with_columns(worker=pl.lit("rank0"), rank=pl.lit(0, pl.Int64), verdict=pl.lit("waits"))
+    frames = {"run_advice": row, "stragglers": pl.concat([STRAGGLERS, waiting])}
+    verdict = with_ranks(recording, frames, EVERY_VIEW, 3, [own]).verdict
     assert words in verdict.evidence
     assert (verdict.title != title) == bool(words)
     assert (verdict.culprit.operator is not None) == bool(words)
@@ -350,16 +352,17 @@ def test_a_rank_that_is_late_in_some_steps_is_explained_by_what_takes_longer_in_
     assert (verdict.action == "Do.") != is_named
 
 
-def test_what_takes_longer_in_some_steps_is_found_without_libraries_and_loops():
+def test_what_takes_some_time_in_any_step_is_found_without_libraries_and_loops():
     builder = TraceBuilder().python("train.py(1): main", 0, 40 * MS)
     for step in range(4):
         begin = step * 10 * MS
-        builder.step(step, begin, 10 * MS).python("train.py(5): train_step", begin, 10 * MS)
+        builder.step(step, begin, 10 * MS).python("train.py(5): train_step", begin, 9 * MS)
         if step % 2:
             builder.python(AUGMENT, begin, 2 * MS).python("torch/functional.py(9): pad", begin, 1 * MS)
         builder.python("log.py(3): write", begin + 5 * MS, 10_000 * step)
-    (work,) = step_work(builder.build())
+    work, outer = step_work(builder.build())
     assert (work.name, work.ns) == (AUGMENT, {"1": 2 * MS, "3": 2 * MS})
+    assert (outer.name, outer.typical_ns(["0", "1"])) == ("train.py(5): train_step", 9 * MS)
 
 
 def test_a_function_that_only_a_late_rank_runs_is_named_with_its_own_remedy():

@@ -73,4 +73,4 @@ def test_the_code_of_a_late_rank_is_that_of_its_own_recording():
         return recording_answer(trace_of(simulated(Truth(noise=0.0, **LATE)), 2).build(), EVERY_VIEW, cached_frame)
 
     run_side("rank0", run_of(simulated(Truth(noise=0.0, **LATE))), EVERY_VIEW, answer_of)
-    assert asked == ["rank2"]
+    assert asked == ["rank2", "rank0"]

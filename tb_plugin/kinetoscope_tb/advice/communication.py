@@ -16,17 +16,20 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints, exclusive_lengths, without
+from ..arrays.nesting import nearest
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
+from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
+from ..names.roles import axis_of_group
 from .facts import Facts
 from .model import COMMUNICATING, Advice, Candidate, Cleared, Exposure, KindOfCalls, Unknown
 
 _EXPOSED = 0.05
 _MOSTLY = 0.5  # of the exposed time
-_IN_FORWARD = 1 / 3  # of the exposed time: gradients are exchanged after it
+_OF_LAYERS = 1 / 3  # of the exposed time: gradients are exchanged after the forward pass, by other groups
 _EQUAL = 2.0  # times the fastest equal call: what congestion may add
 _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
 SMALL_BYTES = 1 << 20
@@ -39,10 +42,15 @@ _COALESCE = (
 RECORD_ALL = "Find the rank that comes last: *Ranks* compares all that are recorded at the same time."
 """What finds a late rank as long as one recording is known."""
 
-_WAITING = (
-    f"{RECORD_ALL} Then even out what ranks do before they meet: batches, sequence lengths, the placement of tables, "
-    "experts or layers, other work of the hosts."
+EVEN_OUT = (
+    "Even out what ranks do before they meet: batches, sequence lengths, the placement of tables, experts or layers, "
+    "other work of the hosts."
 )
+"""What is to do about ranks that are late in turn."""
+
+WAITING = f"{RECORD_ALL} Then e{EVEN_OUT[1:]}"
+"""What is to do where communication is mostly waiting, for a rank that isn't known."""
+
 _GATHERING = (
     "Gather and reduce less: parameters and gradients in bfloat16, sharding within a node only "
     "(`ShardingStrategy.HYBRID_SHARD`), larger units; prefetch the next unit while the current one computes."
@@ -52,10 +60,11 @@ _SMALL_GATHERS = (
     "ranks (`SyncBatchNorm`) gathers in each layer; over a rank's own batch, or over groups or layers, it doesn't."
 )
 _BETWEEN_LAYERS = (
-    "These calls are part of the forward pass, as of layers that are split over ranks (tensor parallelism): use fewer "
-    "ranks per layer, all within a node, or split along the sequence; overlap calls with computation "
+    "These calls belong to layers, as those that are split over ranks (tensor parallelism), not to gradients: use "
+    "fewer ranks per layer, all within a node, or split along the sequence; overlap calls with computation "
     "(`torch._inductor.config._micro_pipeline_tp`, `torch.distributed._symmetric_memory`)."
 )
+_FUNCTIONAL, _SPLIT = "_c10d_functional::", "tp"
 _RUNS_BACKWARD = "autograd::engine::evaluate_function"
 _SHORT_FORMATS = r"(?i)half|float16|fp16|float8|fp8"
 _IN_SHORT_FORMAT = ", gradients in bfloat16"
@@ -145,7 +154,10 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
 
     trace = facts.trace
     rows = CallRows.of(trace)
-    every = calls(trace, rows, Groups(trace)).with_columns(in_forward=pl.Series(_in_forward(facts, rows.op)))
+    groups = Groups(trace)
+    every = calls(trace, rows, groups)
+    is_of_layers = _are_of_layers(facts, rows.op, every["group"], groups.frame()["description"])
+    every = every.with_columns(is_of_layers=pl.Series(is_of_layers, dtype=pl.Boolean))
     every = every.filter(pl.col("exposed_ns") > 0)
     counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))
     kinds = counted.group_by("kind").agg(pl.col("exposed_ns").sum())
@@ -170,15 +182,31 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         exposure = Exposure("", kind_of_calls, None, _per(facts))
         return exposure, remedy if is_of_any_job else _SERVING_REMEDY, small
-    return Exposure("", kind_of_calls, waited, _per(facts)), _WAITING, small
+    return Exposure("", kind_of_calls, waited, _per(facts)), WAITING, small
+
+
+def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descriptions: pl.Series) -> NDArray[np.bool_]:
+    """Whether each call, by its operator, is what layers that are split over ranks make: no exchange of gradients.
+
+    The group says so, or that it was made before the backward pass, which runs on a thread of its own: there
+    compiled data parallelism calls functional collectives, too.
+    """
+    host = facts.trace.host_events
+    is_split = np.array([axis_of_group(description) == _SPLIT for description in descriptions], bool)
+    is_functional = map_categories(host["name"], lambda name: name.startswith(_FUNCTIONAL))
+    is_by_main = (nearest(is_functional, host["parent"].to_numpy()) != NONE) & (
+        host["thread"].to_numpy() == main_thread(facts.trace)
+    )
+    by_main = gather(is_by_main & facts.has_device, op, missing=False)
+    return np.asarray(gather(is_split, group.to_numpy(), missing=False) | by_main | _in_forward(facts, op))
 
 
 def _in_forward(facts: Facts, op: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Of each call, by its operator, whether it was made before the backward pass of its step began."""
     host = facts.trace.host_events
-    backward = np.sort(
-        host["start_ns"].to_numpy()[map_categories(host["name"], lambda name: name.startswith(_RUNS_BACKWARD))]
-    )
+    is_backward = map_categories(host["name"], lambda name: name.startswith(_RUNS_BACKWARD))
+    is_backward |= host["fwd_thread"].to_numpy() > 0
+    backward = np.sort(host["start_ns"].to_numpy()[is_backward])
     start, step = (gather(host[name].to_numpy(), op) for name in ("start_ns", "step"))
     begin, end = (facts.trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
     first = np.append(backward, np.iinfo(np.int64).max)[np.searchsorted(backward, begin)]
@@ -193,7 +221,7 @@ def _remedy_of(kind: str, calls: pl.DataFrame) -> str:
     remedy = _REMEDIES.get(kind, _REMEDY)
     if kind in ("all_gather", "reduce_scatter") and not sizes.is_empty() and float(sizes.mean()) < SMALL_BYTES:  # type: ignore[arg-type]
         return _SMALL_GATHERS
-    if kind == "all_reduce" and calls.filter("in_forward")["exposed_ns"].sum() >= _IN_FORWARD * whole:
+    if kind == "all_reduce" and calls.filter("is_of_layers")["exposed_ns"].sum() >= _OF_LAYERS * whole:
         return _BETWEEN_LAYERS
     is_short = calls["dtype"].cast(pl.String).str.contains(_SHORT_FORMATS).fill_null(value=False)
     if calls.filter(is_short)["exposed_ns"].sum() >= _MOSTLY * whole:

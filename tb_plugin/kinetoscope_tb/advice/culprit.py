@@ -10,10 +10,10 @@ import polars as pl
 
 from ..arrays.gather import map_categories, texts
 from ..arrays.intervals import Intervals, length_within, merge
+from ..measures.calls.recursion import without_recursion
 from ..measures.python.whereabouts import callers
 from ..measures.time.breakdown import intervals_of
-from ..measures.time.host_activity import launching_threads
-from ..measures.time.threads import main_thread
+from ..measures.time.host_activity import working_threads
 from ..names import text
 from ..names.kernels import step_number
 from ..names.python_frames import is_machinery, is_of_library, without_address
@@ -96,15 +96,15 @@ def launching_function(facts: Facts, spans: Intervals, said_ns: int) -> tuple[st
 
 def _rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str], bool]) -> pl.DataFrame:
     """Name, kind, start and duration of the rows of the main thread and of those that launch, without some names."""
-    threads = launching_threads(facts.trace).copy()
-    threads[main_thread(facts.trace)] = True
+    threads = working_threads(facts.trace)
     kind = pl.col("kind").cast(pl.String) if "kind" in rows.columns else pl.lit("function")
     rows = rows.select("name", "thread", "start_ns", "dur_ns", kind=kind)
     return rows.filter(pl.Series(threads[rows["thread"].to_numpy()] & ~map_categories(rows["name"], is_left_out)))
 
 
 def _inside(rows: pl.DataFrame, spans: Intervals) -> pl.DataFrame:
-    """For each name how long its rows are, and how much of that lies in some spans."""
+    """For each name how long its rows are, and how much of that lies in some spans; recursive calls count once."""
+    rows = without_recursion(rows)
     start = rows["start_ns"].to_numpy()
     inside = length_within(spans, start, start + rows["dur_ns"].to_numpy())
     return rows.with_columns(inside=pl.Series(inside)).group_by("name").agg(pl.col("dur_ns", "inside").sum())

@@ -11,6 +11,8 @@ from ..advice.model import Confidence, Culprit, Exposure
 
 if TYPE_CHECKING:
     from ..discovery import TraceFile
+    from .device_work import DeviceWork
+    from .host_pace import OperatorPace
     from .step_work import StepWork
 
 _IN_ORDER = ("nothing_to_fix", "no_straggler")
@@ -155,7 +157,9 @@ class Answer:
         window_ns: From the first event to the last.
         step_ns: Mean length of the steps that claims are about, as recorded.
         usual_step_ns: How long a step takes without the profiler, if recording slows steps; else None.
-        step_work: Of a rank, what takes longer in some steps: the inner functions first, then ranges.
+        step_work: Of a rank, what takes some time of the host in a step: the inner functions first, then ranges.
+        device_work: Of a rank, the device work of each function, the least first.
+        operators: Of a rank, how long its host takes for each operator.
         ranks: How many workers the run has; 0 if the answer is about the recording alone.
         run: The run.
         worker: The worker whose recording it is.
@@ -176,6 +180,8 @@ class Answer:
     numbers: tuple[Number, ...] = ()
     sentences: Mapping[str, str] = field(default_factory=dict)
     step_work: tuple[StepWork, ...] = ()
+    device_work: tuple[DeviceWork, ...] = ()
+    operators: Mapping[str, OperatorPace] = field(default_factory=dict)
     ranks: int = 0
     run: str = ""
     worker: str = ""

@@ -25,7 +25,6 @@ from ..trace import Trace
 from ..trace.steps import step_noun
 from ..view import View
 from .model import Answer, Claim, NotSaid, Number, RowKey, Rows
-from .step_work import step_work
 
 MOST = 5  # kernels and operators
 MOST_LANES = 12
@@ -76,6 +75,7 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
     unknowns = (NotSaid(gap.topic, gap.reason, gap.action) for advice in findings.advice for gap in advice.unknown)
     mfu = answer.rows.get("mfu", ())
     without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
+    is_rank = bool(trace.host_events["is_communication"].any())
     sentences = {"tokens": _tokens(answer.rows.get("phases", ())), "mfu": _utilization(trace, mfu)}
     return replace(
         answer,
@@ -85,9 +85,22 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
         not_said=(*not_said_of(claims), *unknowns, *dict.fromkeys(without_mfu)),
         numbers=(*_numbers(answer.rows), *_idle(trace)),
         sentences={topic: sentence for topic, sentence in sentences.items() if sentence},
-        step_work=step_work(trace) if trace.host_events["is_communication"].any() else (),
+        **(_of_rank(trace) if is_rank else {}),
         rows={**answer.rows, "top": top} if top else answer.rows,
     )
+
+
+def _of_rank(trace: Trace) -> dict[str, Any]:
+    """The fields of an answer by which a rank is compared with others."""
+    from .device_work import device_work  # modules that one rank alone doesn't need
+    from .host_pace import operator_paces
+    from .step_work import step_work
+
+    return {
+        "step_work": step_work(trace),
+        "device_work": device_work(trace),
+        "operators": operator_paces(trace),
+    }
 
 
 def _views(trace: Trace) -> Iterator[str]:

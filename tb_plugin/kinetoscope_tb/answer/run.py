@@ -7,18 +7,20 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ..advice.communication import RECORD_ALL, SMALL_BYTES
+from ..advice.communication import EVEN_OUT, RECORD_ALL, SMALL_BYTES, WAITING
 from ..advice.model import Certainty, Culprit, Transfers
-from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
 from ..names.collectives import PEER_TO_PEER
+from .late_cause import LATE, LESS_THERE, MOSTLY, OF_HOST, Lateness, times_without_waiting, with_cause
+from .late_in_turn import Turns, shared_work, turns, with_shared_work
 from .model import Answer, Claim, RowKey, Rows
-from .recording import MOST, Views, not_said_of, question_of, rows_of
+from .recording import Views, not_said_of, question_of, rows_of
 
 if TYPE_CHECKING:
     import polars as pl
 
     from ..distributed.run import Ranks
+    from .step_work import StepWork
 
 Frames = Mapping[str, "pl.DataFrame"]
 
@@ -27,19 +29,21 @@ OF_RUN = ("run_advice", "stragglers", "rank_steps", "communication")
 
 MOST_RANKS = 8
 _MOST_LATE = 3  # whose recordings are read for their causes
-LATE = ("straggler", "slow_at_times")
-_SAYS_NOTHING = ("no_straggler", "no_last_rank", "unknown")
-_OF_HOST = (
-    *("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer"),
-    *("data_loading", "main_thread_waits", "small_operators", "operator_loop", "garbage_collection", "repeated_gap"),
-    "longer_host_steps",
+_STAGE = "pp "
+_ON_TIME = ("waits", "in step")
+_NONE_SLOW = "no_straggler"
+_SAYS_NOTHING = (_NONE_SLOW, "no_last_rank", "unknown")
+_MOST_STEPS = 3  # that a sentence lists
+_SLOW = 2.0  # times as long as in the typical step
+_PARTLY = 0.25  # of the communication
+_IN_SLOW_STEPS = (
+    "See whether these steps move more data than others; if not, what else used the network then: a checkpoint, other "
+    "jobs, storage."
 )
 _NAMES_LAST = (*LATE, "last_rank")
-_OF_COMMUNICATION = ("communication", "gloo")
-_MOSTLY = 0.5  # of what communication takes
+_EXPOSED = "communication"
+_OF_COMMUNICATION = (_EXPOSED, "gloo")
 _NEARLY_ALL = 0.9  # of the time of all calls
-_MORE = 1.02  # times the calls of another rank
-_LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."
 _CERTAINTY: dict[str, Certainty] = {
     "high": ("high", "high"),
     "medium": ("high", "medium"),
@@ -54,8 +58,9 @@ def run_answer(
 ) -> Answer:
     """`with_ranks` of the summaries of a run; `answer_of` answers about a worker's recording, None if it can't."""
     frames = frames_of_run(ranks, views)
-    late = [recording if worker == recording.worker else answer_of(worker) for worker in late_workers(frames)]
-    return with_ranks(recording, frames, views, workers, [answer for answer in late if answer is not None])
+    names = [worker for worker in workers_behind(frames, recording.worker) if worker != recording.worker]
+    others = [answer for answer in map(answer_of, names) if answer is not None]
+    return with_ranks(recording, frames, views, workers, others)
 
 
 def frames_of_run(ranks: Ranks, views: Views) -> Frames:
@@ -70,12 +75,49 @@ def late_workers(frames: Frames) -> list[str]:
     return [row["filter"] for row in rows if row["rule"] in LATE][:_MOST_LATE]
 
 
+def workers_behind(frames: Frames, worker: str) -> list[str]:
+    """The workers whose recordings say why ranks wait: late ones, and with each one that does the same work on time.
+
+    Without any, those that are late in turn most.
+
+    Args:
+        frames: The views OF_RUN.
+        worker: The worker whose recording is read in any case.
+    """
+    late = late_workers(frames) or [*_turns(frames).late_ns][:_MOST_LATE]
+    on_time = (_on_time(frames, name, [worker]) or _on_time(frames, name) for name in late)
+    return list(dict.fromkeys([*late, *(worker for worker in on_time if worker is not None)]))
+
+
+def _turns(frames: Frames) -> Turns:
+    """The ranks that are late in turn, if they do the same work and none of them is slow; else none."""
+    rows = rows_of(frames["run_advice"]) if "run_advice" in frames else ()
+    of_turns = turns(_rank_steps(frames)) if any(row["rule"] == _NONE_SLOW for row in rows) else None
+    return of_turns or Turns({}, {})
+
+
+def _on_time(frames: Frames, late: str, among: Sequence[str] | None = None) -> str | None:
+    """A worker that isn't late and does the same work as a late one, a typical one of those; None if there is none."""
+    rank_steps = _rank_steps(frames)
+    workers = [row["worker"] for row in _rank_rows(frames) if row["verdict"] in _ON_TIME]
+    workers = [worker for worker in workers if among is None or worker in among]
+    stage = _stage(rank_steps, late)
+    alike = [worker for worker in workers if _stage(rank_steps, worker) == stage]
+    return alike[len(alike) // 2] if alike else None
+
+
+def _stage(rank_steps: Rows, worker: str) -> list[str]:
+    """The stage of a pipeline that a worker is, as its role says; empty if that doesn't."""
+    role = next((row["role"] for row in rank_steps if row["worker"] == worker), None) or ""
+    return [part for part in role.split(", ") if part.startswith(_STAGE)]
+
+
 def with_ranks(
     recording: Answer,
     frames: Frames,
     views: Views,
     workers: int,
-    late: Sequence[Answer] = (),
+    others: Sequence[Answer] = (),
 ) -> Answer:
     """The answer about a run: a slow rank or link first; advice to communicate less comes behind the rank that is late.
 
@@ -84,42 +126,55 @@ def with_ranks(
         frames: The views OF_RUN, without those that lack data.
         views: All views.
         workers: How many the run has.
-        late: The answers about the recordings of `late_workers`, which name their code.
+        others: The answers about the other recordings of `workers_behind`, which name code.
     """
     rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
-    of_run = claims_of_run(frames, views, late or [recording], recording)
+    of_turns = _turns(frames)
+    cause = shared_work(of_turns, [recording, *others])
+    of_run = [
+        with_shared_work(claim, cause) if claim.id == _NONE_SLOW else claim
+        for claim in claims_of_run(frames, views, [recording, *others])
+    ]
     late_claims = [claim for claim in of_run if claim.id in LATE]
     own = _behind_slow_ranks(recording, late_claims, rank_rows)
+    if not late_claims:
+        own = (_with_turns(claim, frames, of_turns, cause, recording) for claim in own)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
-    own = (_with_waits(claim, frames, rank_steps, recording.worker) for claim in own)
+    own = (_with_waits(claim, frames, recording.worker) for claim in own)
     own = (_with_bubble(claim, of_run, rank_steps, recording) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
     left_out = len(rank_rows) - MOST_RANKS
-    others = {"other_ranks": f"… and {text.times(left_out, 'rank')} that took less"} if left_out > 0 else {}
+    more_ranks = {"other_ranks": f"… and {text.times(left_out, 'rank')} that took less"} if left_out > 0 else {}
     return replace(
         recording,
         claims=(*causes, *_at_pace_of_others(list(own), rank_steps, recording), *rest),
         not_said=(*not_said_of(of_run), *recording.not_said),
-        sentences={**recording.sentences, **others},
+        sentences={**recording.sentences, **more_ranks},
         rows={**recording.rows, **({"stragglers": rank_rows[:MOST_RANKS]} if rank_rows else {})},
         ranks=workers,
     )
 
 
-def claims_of_run(frames: Frames, views: Views, late: Sequence[Answer], other: Answer | None = None) -> list[Claim]:
-    """What ranks say of each other, late ranks with what their own recordings say.
+def claims_of_run(frames: Frames, views: Views, answers: Sequence[Answer]) -> list[Claim]:
+    """What ranks say of each other, late ranks with what recordings show of them.
 
     Args:
-        frames, views, late: As in `with_ranks`.
-        other: The answer about a recording that a late rank's operators are compared with.
+        frames, views: As in `with_ranks`.
+        answers: The answers about recordings of the run: those of `workers_behind`, as far as they are known.
     """
     rank_rows, rank_steps = _rank_rows(frames), _rank_steps(frames)
-    claims = [_claim(row, rank_rows, views) for row in rows_of(frames["run_advice"])] if "run_advice" in frames else []
-    for own_answer in late:
-        claims = [_with_cause(claim, own_answer, rank_rows, rank_steps) for claim in claims]
-        if other is not None:
-            claims = [_with_own_work(claim, own_answer, other, _late_ns(claim, rank_rows)) for claim in claims]
+    rows = rows_of(frames["run_advice"]) if "run_advice" in frames else ()
+    of_worker = {answer.worker: answer for answer in answers}
+    claims = []
+    for claim in (_claim(row, rank_rows, views) for row in rows):
+        late = of_worker.get(claim.culprit.worker or "")
+        if late is None:
+            claims.append(claim)
+            continue
+        on_time = of_worker.get(_on_time(frames, late.worker, [*of_worker]) or "")
+        row = next((row for row in rank_rows if row["worker"] == late.worker), {})
+        claims.append(with_cause(Lateness(claim, late, on_time, row, rank_steps)))
     return claims
 
 
@@ -154,137 +209,17 @@ def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
     )
 
 
-def _late_ns(claim: Claim, rank_rows: Rows) -> float:
-    """By how much a rank's cause makes it late in the average step; a rank saves less where others are late, too."""
-    row = next((row for row in rank_rows if row["worker"] == claim.culprit.worker), {})
-    often = (row.get("slow_steps") or 0) / (row.get("steps") or 1)
-    return max(claim.saving_ns or 0, (row.get("part_in_slow_steps_ns") or 0) * often)
-
-
-def _with_cause(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Rows) -> Claim:
-    """A late rank with the code that its own recording names, or that takes longer in the steps in which it is late."""
-    of_answer = _with_own_cause(claim, late, _late_ns(claim, rank_rows))
-    return of_answer if of_answer is not claim else _with_own_steps(claim, late, rank_rows, rank_steps)
-
-
-def _with_own_cause(claim: Claim, recording: Answer, late_ns: float) -> Claim:
-    """A late rank with the code that its own recording names for as much of the host's time."""
-    if claim.id not in LATE or claim.culprit.worker != recording.worker:
-        return claim
-    least_ns = _MOSTLY * late_ns
-    large = [own for own in recording.claims if (own.saving_ns or 0) >= least_ns]
-    own = next((own for own in large if own.id in _OF_HOST or _is_only_in_some_steps(own)), None)
-    if own is None:
-        return claim
-    code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-    title = _with_place(claim, code.function) if code.function else claim.title
-    evidence = f"{claim.evidence} Its own recording says: {own.title}"
-    return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
-
-
-def _is_only_in_some_steps(own: Claim) -> bool:
-    """Whether a claim names code that only longer steps run, on the device too."""
-    return own.id == "longer_steps" and (own.culprit.function or own.culprit.range) is not None
-
-
-def _with_own_steps(claim: Claim, late: Answer, rank_rows: Rows, rank_steps: Rows) -> Claim:
-    """A rank that is late in some steps with the function that takes as much longer there than in its other steps.
-
-    Its steps needn't be longer than its others: it waits less in them.
-    """
-    row = next((row for row in rank_rows if row["worker"] == late.worker), None)
-    if claim.id not in LATE or claim.culprit.worker != late.worker or claim.culprit.function or row is None:
-        return claim
-    if row["cause"] not in (CAUSES["idle_ns"], CAUSES["dataloader_ns"]):
-        return claim
-    longer = _longer_steps(rank_steps, late.worker, row["part_in_slow_steps_ns"])
-    is_late = [step for step, is_longer in longer.items() if is_longer]
-    others = [step for step, is_longer in longer.items() if not is_longer]
-    for work in late.step_work if is_late and others else ():
-        there, elsewhere = (median(work.ns.get(step, 0) for step in steps) for steps in (is_late, others))
-        if there - elsewhere >= _MOSTLY * row["part_in_slow_steps_ns"]:
-            evidence = f"{claim.evidence} In these steps `{work.name}` takes {text.time(there)}, else "
-            evidence += f"{text.time(elsewhere)}."
-            code = replace(work.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
-            title = _with_place(claim, work.name)
-            return replace(claim, title=title, evidence=evidence, action=_LESS_THERE, culprit=code)
-    return claim
-
-
-def _with_place(claim: Claim, name: str) -> str:
-    """The title of a late rank, with what most of its lateness is in."""
-    rank, worker = claim.culprit.rank, claim.culprit.worker
-    return f"{claim.title} Most of what {worker if rank is None else f'rank {rank}'} takes longer is in `{name}`."
-
-
-def _longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bool]:
-    """The complete steps of a rank, and whether it takes longer there than the others, by what it is late by."""
-    own, others = _times_without_waiting(rank_steps, worker)
-    before = f"{worker} "
-    return {
-        step.removeprefix(before): ns - median(others[step]) >= _MOSTLY * part_ns
-        for step, ns in own.items()
-        if step in others
-    }
-
-
-def _times_without_waiting(rank_steps: Rows, worker: str) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """How long a rank, and each other one, takes for its complete steps without waiting, by the name of the step."""
-    own: dict[str, int] = {}
-    others: dict[str, list[int]] = {}
-    for row in rank_steps:
-        if row["is_complete"] and row["without_waiting_ns"] is not None:
-            if row["worker"] == worker:
-                own[row["step"]] = row["without_waiting_ns"]
-            else:
-                others.setdefault(row["step"], []).append(row["without_waiting_ns"])
-    return own, others
-
-
-def _with_own_work(claim: Claim, late: Answer, other: Answer, late_ns: float) -> Claim:
-    """A late rank with the operator that it calls more often than another rank does, for as much of its time."""
-    if claim.id not in LATE or claim.culprit.worker != late.worker or claim.culprit.function or not late.steps:
-        return claim
-    operators, of_other = (
-        {row["name"]: row for row in answer.rows.get("top", ()) if row["kind"] == "operator"}
-        for answer in (late, other)
-    )
-    # What isn't among the other's first ones takes no longer than these.
-    unlisted_ns = min((row["mean_ns"] for row in of_other.values()), default=0) if len(of_other) == MOST else 0
-    more_ns = {
-        name: row["mean_ns"] - of_other.get(name, {"mean_ns": unlisted_ns})["mean_ns"]
-        for name, row in operators.items()
-        if not row["is_communication"]
-        and (name not in of_other or row["calls"] / late.steps > _MORE * of_other[name]["calls"] / max(1, other.steps))
-    }
-    name = max(more_ns, key=more_ns.__getitem__, default="")
-    if not name or more_ns[name] < _MOSTLY * late_ns:
-        return claim
-    title = _with_place(claim, name)
-    row, often = operators[name], operators[name]["calls"] / late.steps
-    takes = "takes" if often == 1 else "take"
-    own = f"{text.times(often, 'call')} of `{name}` {takes} {text.time(row['mean_ns'])}"
-    if name in of_other:
-        often, ns = of_other[name]["calls"] / max(1, other.steps), of_other[name]["mean_ns"]
-        rest = f"on {other.worker} {text.times(often, 'call')} {text.time(ns)}"
-    else:
-        rest = (
-            f"on {other.worker} less than {text.time(unlisted_ns)}" if unlisted_ns else f"on {other.worker} none runs"
-        )
-    evidence = f"{claim.evidence} In its average step {own}, {rest}."
-    return replace(claim, title=title, evidence=evidence, culprit=replace(claim.culprit, operator=name))
-
-
 def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) -> Iterator[Claim]:
-    """The claims of a recording; communication that mostly waits for a slow rank says so: that rank comes first."""
+    """The claims of a recording; communication much of which waits for a slow rank says so: that rank comes first."""
     names = [claim.filter for claim in late]
     cost_ns = {row["worker"]: row["mean_cost_ns"] for row in rank_rows}
     wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and recording.worker not in names else 0
     for claim in recording.claims:
         own_ns = claim.saving_ns or 0
-        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _MOSTLY * own_ns
+        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _PARTLY * own_ns
         wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
-        yield _after(claim, late, wait, recording.step_noun) if is_wait else claim
+        is_most = wait_ns >= MOSTLY * own_ns
+        yield _after(claim, late, wait, recording.step_noun, is_most=is_most) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -298,11 +233,12 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, late: list[Claim], wait: str, noun: str) -> Claim:
-    """Communication that waits for late ranks: what to do is what is to do there."""
+def _after(claim: Claim, late: list[Claim], wait: str, noun: str, *, is_most: bool) -> Claim:
+    """Communication that waits for late ranks: what to do is what is to do there, and then, if other time is most."""
     slow = text.listed([other.filter for other in late])
     title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
     action = f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
+    action += "" if is_most else f" Then: {claim.action}"
     return replace(claim, title=title, action=action)
 
 
@@ -327,9 +263,9 @@ def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Cla
     does, and save as much.
     """
     saving_ns = claim.saving_ns
-    if claim.id not in _OF_HOST or not saving_ns:
+    if claim.id not in OF_HOST or not saving_ns:
         return claim
-    _, others = _times_without_waiting(rank_steps, recording.worker)
+    _, others = times_without_waiting(rank_steps, recording.worker)
     steps = _complete_steps(rank_steps, recording.worker)
     waits = [(row, max(others[row["step"]])) for row in steps if row["wait_ns"] is not None and row["step"] in others]
     if not waits:
@@ -337,7 +273,7 @@ def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Cla
     wait_ns = sum(row["wait_ns"] for row, _ in waits) / len(waits)
     slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
     most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
-    if wait_ns < _MOSTLY * saving_ns or most_ns >= saving_ns:
+    if wait_ns < MOSTLY * saving_ns or most_ns >= saving_ns:
         return claim
     evidence = (
         f"{claim.evidence} This rank waits {text.time(wait_ns)} per {recording.step_noun} for others, the slowest of "
@@ -357,7 +293,7 @@ def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording:
     steps = _complete_steps(rank_steps, recording.worker)
     waits = [row["wait_ns"] for row in steps if row["wait_ns"] is not None]
     wait_ns = sum(waits) / len(waits) if waits else 0
-    if wait_ns < _MOSTLY * (claim.saving_ns or 0):
+    if wait_ns < MOSTLY * (claim.saving_ns or 0):
         return claim
     rest = f"{text.time(wait_ns)} of it per {recording.step_noun} is waiting for other stages of the pipeline."
     return replace(claim, title=f"{claim.title} {rest}", action=bubble.action)
@@ -367,24 +303,69 @@ def _complete_steps(rank_steps: Rows, worker: str) -> list[dict[str, Any]]:
     return [row for row in rank_steps if row["worker"] == worker and row["is_complete"]]
 
 
-def _with_waits(claim: Claim, frames: Frames, rank_steps: Rows, worker: str) -> Claim:
+def _with_turns(
+    claim: Claim, frames: Frames, of_turns: Turns, cause: tuple[StepWork, str] | None, recording: Answer
+) -> Claim:
+    """Communication that is mostly waiting for other ranks, none of which is slow: what to do is to even them out.
+
+    What waits nowhere but at a barrier needs no barrier.
+    """
+    transfers = _transfers(claim, frames, recording.worker)
+    kind = claim.exposure.kind if claim.exposure else None
+    if claim.id != _EXPOSED or transfers is None or kind is None or kind.name in (*PEER_TO_PEER, "barrier"):
+        return claim
+    if transfers.wait_ns < MOSTLY * (transfers.wait_ns + transfers.transfer_ns):
+        return claim
+    if not of_turns:
+        return replace(claim, action=WAITING)
+    wait = f"{text.time(transfers.wait_ns)} of it per {recording.step_noun} is waiting for ranks that are late in turn"
+    if cause is None:
+        return replace(claim, title=f"{claim.title} {wait}.", action=EVEN_OUT)
+    work, _ = cause
+    code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
+    title = f"{claim.title} {wait}, when `{work.name}` takes them longer."
+    return replace(claim, title=title, action=LESS_THERE, culprit=code)
+
+
+def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
     """A claim about communication with how much of it is waiting, and how long moving data takes, where that is known.
 
-    That takes a recording of each rank: else one that wasn't recorded may have come last.
+    Steps in which moving data takes much longer have their names.
+    """
+    transfers = _transfers(claim, frames, worker)
+    if claim.exposure is None or transfers is None:
+        return claim
+    whole = replace(claim, evidence=claim.exposure.evidence(transfers))
+    steps = _complete_steps(_rank_steps(frames), worker)
+    typical_ns = median(row["exposed_transfer_ns"] for row in steps)
+    slow = [row for row in steps if row["exposed_transfer_ns"] > _SLOW * max(1, typical_ns)]
+    more_ns = sum(row["exposed_transfer_ns"] - typical_ns for row in slow)
+    if not slow or more_ns < MOSTLY * sum(row["wait_ns"] + row["exposed_transfer_ns"] for row in steps):
+        return whole
+    there_ns = median(row["exposed_transfer_ns"] for row in slow)
+    names = ", ".join([*(row["step"] for row in slow[:_MOST_STEPS]), *(["…"] if len(slow) > _MOST_STEPS else [])])
+    title = f"{claim.title} Most of it is in {len(slow)} of {len(steps)} steps ({names})."
+    evidence = f"{whole.evidence} There moving data takes {text.time(there_ns)} per step, else {text.time(typical_ns)}."
+    return replace(whole, title=title, evidence=evidence, action=f"{_IN_SLOW_STEPS} {claim.action}")
+
+
+def _transfers(claim: Claim, frames: Frames, worker: str) -> Transfers | None:
+    """What all ranks know of the communication that a claim is about; None if it is about none, or that is unknown.
+
+    It takes a recording of each rank: else one that wasn't recorded may have come last.
     """
     exposure = claim.exposure
     if exposure is None or "communication" not in frames:
-        return claim
-    steps = _complete_steps(rank_steps, worker)
+        return None
+    steps = _complete_steps(_rank_steps(frames), worker)
     calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
     known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
     if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
-        return claim
+        return None
     if any(row["wait_ns"] is None for row in steps):
-        return claim
+        return None
     wait, transfer = (sum(row[name] for row in steps) / len(steps) for name in ("wait_ns", "exposed_transfer_ns"))
-    fastest = _fastest_transfer(calls, exposure.kind.name) if exposure.kind else None
-    return replace(claim, evidence=exposure.evidence(Transfers(wait, transfer, fastest)))
+    return Transfers(wait, transfer, _fastest_transfer(calls, exposure.kind.name) if exposure.kind else None)
 
 
 def _fastest_transfer(calls: Sequence[dict[str, Any]], kind: str) -> tuple[int, int] | None:

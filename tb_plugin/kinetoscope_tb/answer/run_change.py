@@ -10,7 +10,8 @@ import polars as pl
 
 from ..compare.changes import with_parts_of_communication
 from ..names import text
-from .run import LATE, Frames, claims_of_run, frames_of_run, late_workers
+from .late_cause import LATE
+from .run import Frames, claims_of_run, frames_of_run, workers_behind
 
 if TYPE_CHECKING:
     from ..compare.changes import ChangeList
@@ -50,9 +51,9 @@ class RunSide:
 def run_side(worker: str, ranks: Ranks, views: Views, answer_of: Callable[[str], Answer | None]) -> RunSide:
     """A run's side of a comparison, from the summaries of its ranks; arguments as in `run_answer`."""
     frames = frames_of_run(ranks, views)
-    answers = [answer_of(late) for late in late_workers(frames)]
-    late = [answer for answer in answers if answer is not None]
-    return RunSide(worker, frames, claims_of_run(frames, views, late))
+    answers = [answer_of(name) for name in workers_behind(frames, worker)]
+    readable = [answer for answer in answers if answer is not None]
+    return RunSide(worker, frames, claims_of_run(frames, views, readable))
 
 
 def with_runs(changes: ChangeList, base: RunSide, new: RunSide) -> ChangeList:

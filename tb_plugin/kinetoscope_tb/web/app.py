@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Request
 
 from ..answer.recording import recording_answer
-from ..answer.run import OF_RUN, claims_of_run, late_workers, with_ranks
+from ..answer.run import OF_RUN, claims_of_run, with_ranks, workers_behind
 from ..answer.run_change import RunSide, with_runs
 from ..compare.changes import ID as CHANGES
 from ..compare.step_difference import ID as STEP_DIFFERENCE
@@ -203,14 +203,14 @@ def _run_answer(engine: Engine, listing: Listing, file: TraceFile) -> dict[str, 
         return _answer_so_far(not_ready, own().of_file(file, file.shown))
     answer, workers = recording.of_file(file, file.shown), len(listing.ranks(file.run))
     try:
-        late = _late_answers(engine, listing, file, frames)
+        others = _answers_behind(engine, listing, file, frames)
     except NotReady as not_ready:
         return _answer_so_far(not_ready, with_ranks(answer, frames, EVERY_VIEW, workers))
-    return with_ranks(answer, frames, EVERY_VIEW, workers, late).values()
+    return with_ranks(answer, frames, EVERY_VIEW, workers, others).values()
 
 
-def _answer_so_far(not_ready: NotReady, known: Answer) -> dict[str, Any]:
-    return {**encode.loading_state(not_ready.progress), "so_far": known.values()}
+def _answer_so_far(not_ready: NotReady, answer: Answer) -> dict[str, Any]:
+    return {**encode.loading_state(not_ready.progress), "so_far": answer.values()}
 
 
 def _frames_of_run(engine: Engine, file: TraceFile) -> dict[str, pl.DataFrame]:
@@ -219,16 +219,16 @@ def _frames_of_run(engine: Engine, file: TraceFile) -> dict[str, pl.DataFrame]:
     return {view: frame for view, frame in zip(OF_RUN, frames, strict=True) if not isinstance(frame, Missing)}
 
 
-def _late_answers(
+def _answers_behind(
     engine: Engine, listing: Listing, file: TraceFile, frames: Mapping[str, pl.DataFrame]
 ) -> list[Answer]:
-    """The answers about the recordings of the ranks that the others of a file's run wait for."""
-    answers = [_late_answer(engine, listing, file, worker) for worker in late_workers(frames)]
+    """The answers about the recordings of a file's run that say why its ranks wait."""
+    answers = [_answer_of_worker(engine, listing, file, worker) for worker in workers_behind(frames, file.worker)]
     return [answer for answer in answers if answer is not None]
 
 
-def _late_answer(engine: Engine, listing: Listing, file: TraceFile, worker: str) -> Answer | None:
-    """The answer about the recording of a rank that the others of a file's run wait for; None if it can't be used."""
+def _answer_of_worker(engine: Engine, listing: Listing, file: TraceFile, worker: str) -> Answer | None:
+    """The answer about the recording of a worker of a file's run; None if it can't be used."""
     other = recording_of_worker(listing, file, worker)
     if other is None:
         return None
@@ -286,8 +286,8 @@ def _changes(engine: Engine, base: TraceFile, new: TraceFile) -> ChangeList:
 
 def _run_side(engine: Engine, listing: Listing, file: TraceFile) -> RunSide:
     frames = _frames_of_run(engine, file)
-    late = _late_answers(engine, listing, file, frames)
-    return RunSide(file.worker, frames, claims_of_run(frames, EVERY_VIEW, late))
+    answers = _answers_behind(engine, listing, file, frames)
+    return RunSide(file.worker, frames, claims_of_run(frames, EVERY_VIEW, answers))
 
 
 def _history(engine: Engine, request: Request) -> object:

@@ -254,7 +254,7 @@ def test_what_is_done_about_communication_depends_on_the_collective_and_on_waiti
     [
         ("Float", False, "gradients in bfloat16"),
         ("BFloat16", False, "gradient accumulation under `no_sync()`, larger batches per rank"),
-        ("Float", True, "These calls are part of the forward pass"),
+        ("Float", True, "split over ranks (tensor parallelism), not to gradients"),
     ],
 )
 def test_what_is_done_about_all_reduces_depends_on_what_they_reduce_and_when(dtype, is_in_forward, action):
@@ -271,6 +271,35 @@ def test_what_is_done_about_all_reduces_depends_on_what_they_reduce_and_when(dty
             part()
 
     assert action in row(machine.steps(step), "communication")["action"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "group", "thread", "is_of_layers"),
+    [
+        ("c10d::allreduce_", "mesh_tp", 2, True),
+        ("_c10d_functional::all_reduce", "default_pg", 1, True),
+        ("_c10d_functional::all_reduce", "default_pg", 2, False),  # compiled data parallelism
+        ("c10d::allreduce_", "default_pg", 1, False),
+    ],
+)
+def test_all_reduces_of_split_layers_are_no_gradients(operator, group, thread, is_of_layers):
+    builder, call = TraceBuilder(), {"Collective name": "allreduce", "dtype": "BFloat16", "Group size": 4}
+    call |= {"In msg nelems": 10**7, "Out msg nelems": 10**7, "Process Group Name": "3"}
+    call |= {"Process Group Description": group, "Process Group Ranks": "[0, 1, 2, 3]"}
+    for step in range(3):
+        at = step * 10 * MS
+        builder.step(step, at, 10 * MS).op("aten::mm", at, 50 * US).launch(at + US, 5 * US, 2 * step + 1)
+        builder.kernel("gemm", at + 10 * US, 5 * MS, 2 * step + 1)
+        builder.annotation("Optimizer.step#Adam.step", at + 60 * US, 20 * US)
+        begin = at + 100 * US
+        builder.op(operator, begin, 50 * US, thread=thread)
+        builder.op("record_param_comms", begin + US, 40 * US, thread=thread, **call)
+        builder.launch(begin + 2 * US, 5 * US, 2 * step + 2, thread=thread)
+        builder.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", at + 6 * MS, 3 * MS, 2 * step + 2, **call)
+        builder.launch(at + 1 * MS, 8 * MS + 10 * US, 100 + step, name="cudaDeviceSynchronize")
+    action = row(builder.build(), "communication")["action"]
+    assert ("split over ranks (tensor parallelism), not to gradients" in action) == is_of_layers
+    assert ("no_sync" in action) != is_of_layers
 
 
 def test_gradients_of_gpus_that_travel_by_gloo():

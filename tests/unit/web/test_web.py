@@ -86,7 +86,7 @@ def test_what_is_known_of_a_run_so_far_is_one_answer(tmp_path, monkeypatch):
         raise NotReady(LoadingProgress("comparing"))
 
     answers = []
-    for function, ranks in (("_frames_of_run", 0), ("_late_answers", 2), (None, 2)):
+    for function, ranks in (("_frames_of_run", 0), ("_answers_behind", 2), (None, 2)):
         with monkeypatch.context() as patch:
             if function:
                 patch.setattr(app, function, not_yet)

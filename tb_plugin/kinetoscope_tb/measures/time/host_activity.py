@@ -13,6 +13,7 @@ from ...names.kernels import step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
 from .breakdown import intervals_of, loading_ranges
+from .threads import main_thread
 
 HOST_ACTIVITIES = (
     "data loading",
@@ -34,6 +35,13 @@ def launching_threads(trace: Trace) -> NDArray[np.bool_]:
     rows = trace.device_events["launch"].to_numpy()
     launching[trace.launches["thread"].to_numpy()[rows[rows != NONE]]] = True
     return launching
+
+
+def working_threads(trace: Trace) -> NDArray[np.bool_]:
+    """Which threads make up a step: the main thread, and those that launched any device row."""
+    working = launching_threads(trace).copy()
+    working[main_thread(trace)] = True
+    return working
 
 
 @once_per_recording
