@@ -23,6 +23,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading
 from .culprit import HostCulprit, culprit, in_program, launching_function
+from .extra_work import stalled
 from .facts import (
     LEAST_SHARE,
     Facts,
@@ -314,18 +315,20 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         yield _of_capture(facts)
         return
     is_launching = _is_launching(facts)
-    lengths = facts.late.host + (facts.late.latency if is_launching else 0) - facts.stalls
+    of_few, who = stalled(facts)
+    lengths = facts.late.host + (facts.late.latency if is_launching else 0) - of_few
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield cleared
         return
-    yield _late_host(facts, np.maximum(facts.late.host - facts.stalls, 0), is_launching=is_launching)
+    start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
+    apart = who[1] if who else merge([(start, end)])
+    yield _late_host(facts, np.maximum(facts.late.host - of_few, 0), apart, is_launching=is_launching)
 
 
-def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
-    """That the host is late for so long in each step."""
+def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: bool) -> Advice:
+    """That the host is late for so long in each step, without what it does in few steps, `apart`."""
     kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(lengths)
-    stalls = facts.stalls > 0
-    late = without(facts.late.rest, merge([(facts.windows.start[stalls], facts.windows.end[stalls])]))
+    late = without(facts.late.rest, apart)
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
     spans = without(merge([rest, who.spans]), facts.profiler_spans) if who else rest
@@ -337,7 +340,7 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
-    single = _recurring(facts, waiting, rest) or _longest_gap(facts, waiting)
+    single = _recurring(facts, waiting, rest) or _longest_gap(rest, waiting)
     added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
@@ -366,9 +369,9 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
     )
 
 
-def _longest_gap(facts: Facts, waiting_ns: int) -> str:
+def _longest_gap(late: Intervals, waiting_ns: int) -> str:
     """The longest gap, if it alone is much of the time in which the host is late, as a sentence; else empty."""
-    longest = facts.late.longest_ns
+    longest = int((late[1] - late[0]).max(initial=0))
     return f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
 
 
