@@ -18,10 +18,11 @@ from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.breakdown import intervals_of, loading_ranges
 from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.worker_waits import worker_waits
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
-from ..names.kernels import is_data_loading
+from ..names.kernels import is_data_loading, loads_by_workers
 from .culprit import HostCulprit, culprit, in_program, launching_function
 from .extra_work import stalled
 from .facts import (
@@ -90,6 +91,7 @@ _STALL = (
 _LESS_MEMORY = (
     "and less memory in use: expandable segments are on already, so what is mapped again and again was too much"
 )
+_FASTER_BATCHES = "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample."
 _PIN = (
     "Pin batches off the loop's thread (`DataLoader(pin_memory=True)`), or take one pinned buffer before the loop and "
     "copy each batch into it."
@@ -130,11 +132,14 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     loaders = [name for name in names if is_data_loading(name)]
     if not loaders:
         return
-    if cleared := facts.cleared("data loading", lengths, "waiting for data") or _of_first_batch(facts, lengths):
+    if cleared := facts.cleared("data loading", lengths, "waiting for data"):
+        yield _slow_workers(facts) or cleared
+        return
+    if cleared := _of_first_batch(facts, lengths):
         yield cleared
         return
     is_single = any("_SingleProcess" in name for name in loaders)
-    is_multiple = any("_MultiProcessing" in name for name in loaders)
+    is_multiple = any(map(loads_by_workers, loaders))
     idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
     where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
     few, of_batches = _few_batches(facts)
@@ -150,7 +155,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         if is_single
         else _STALL
         if of_batches or facts.spread(lengths).is_rare
-        else "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample.",
+        else _FASTER_BATCHES,
         None,
         "high" if is_single else "medium",
         "gaps" if facts.has_device else "steps",
@@ -158,6 +163,31 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         waiting,
         DATA_LOADING,
         source,
+    )
+
+
+def _slow_workers(facts: Facts) -> Advice | None:
+    """The main thread waits for workers while devices still work, and then launches the next work too late."""
+    if not facts.has_device:
+        return None
+    calls = intervals_of(facts.trace.host_events[worker_waits(facts.trace)])
+    lengths, idle = length_within(calls, facts.windows.start, facts.windows.end), facts.exposed["idle"]
+    if not (facts.is_worth(lengths) and facts.is_worth(idle)):
+        return None
+    return Advice(
+        "data_loading",
+        f"{facts.share_of_steps(lengths)} waits for data, and then launches work too late.",
+        f"{facts.part_of(lengths)} are waits of the main thread for the loader's workers{facts.recurs(lengths)}, most "
+        f"of it while {facts.device} still {'work' if facts.waits == 'wait' else 'works'}. They take longer for a "
+        f"batch than {facts.device} for a {facts.plain_noun}, so what else the host does in less time, it waits for "
+        "data instead.",
+        _FASTER_BATCHES,
+        None,
+        "medium",
+        "gaps",
+        "host late",
+        min(facts.mean(lengths), facts.mean(idle)),
+        DATA_LOADING,
     )
 
 
