@@ -2,7 +2,7 @@
 #include "arrays.h"
 
 static const int64_t NEVER = INT64_MIN / 2;
-enum { SAME = -2, WAIT_OF_HOST = -3, WAITS = 128 };
+enum { SAME = -2, WAIT_OF_HOST = -3, WAIT_OF_WORKERS = -4, WAITS = 128 };
 
 /* `above`: a stack of ranges that are or were open, the outermost first. */
 EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_t, thread), IN(int64_t, start),
@@ -153,7 +153,8 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
    by their percents. A node comes earlier by the least that its predecessors do plus the slack of that edge.
 
    A percent above WAITS also makes the node wait less for what edges with the lag WAIT_OF_HOST come from: as if so much of
-   the time that these hold it up beyond its other edges were gone.
+   the time that these hold it up beyond its other edges were gone. A node with an edge with the lag WAIT_OF_WORKERS comes
+   no earlier, unless its own delay is shorter.
 
    `always`: by which percents the own delays of the first nodes are shorter in each variant, before its own percents.
    `place`: of each node in `order`; `window`: where in `order` each run of steps that follow each other begins, and the
@@ -174,10 +175,12 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
             int64_t ready = begin < end ? AT(time, AT(predecessor, begin)) + LAG(begin) : AT(time, v);
             bool is_chosen = chosen >= 0 && chosen < variants && share && begin < end;
             int64_t own = AT(time, v) - ready, shorter_always = v < always_size ? share_of(own, AT(always, v)) : 0;
+            bool is_batch = false;
             for (int64_t j = 0; j < variants; j++) now[j] = 0;
             for (int64_t e = begin; e < end; e++) {
                 int64_t u = AT(predecessor, e), slack = ready - AT(time, u) - LAG(e);
                 const int64_t *before = AT(place, u) < since ? 0 : earlier + (AT(place, u) - since) * variants;
+                is_batch |= AT(part_of_kind, AT(kind, e)) == WAIT_OF_WORKERS;
                 if (is_chosen) {
                     int64_t of_lag = AT(part_of_kind, AT(kind, e));
                     int64_t shorter = of_lag == SAME || of_lag == AT(part, v) ? share_of(LAG(e), share) : 0;
@@ -190,7 +193,8 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
                     now[j] = e == begin ? reached : smaller(now[j], reached);
                 }
             }
-            for (int64_t j = 0; j < variants; j++) now[j] += shorter_always;
+            if (is_batch) shorter_always = 0;
+            for (int64_t j = 0; j < variants; j++) now[j] = is_batch ? 0 : now[j] + shorter_always;
             if (is_chosen) {
                 bool is_freed = AT(percent, v) >= WAITS && without_waits != INT64_MAX;
                 if (is_freed) least += share_of(without_waits - least, share);

@@ -254,11 +254,10 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     """Steps that take longer since devices wait for the host in them."""
     if stalls_without_graphs(facts):
         return
-    lengths = facts.stalls
+    lengths, who = stalled(facts)
     which, median = lengths > 0, float(np.median(facts.length[facts.counted]))
-    if not facts.is_worth(lengths):
+    if not which.any():
         return
-    who = only_in_stalls(facts)
     name, spans, culprit = who or ("", merge([]), Culprit())
     besides, launched_ns = _launched_work(facts, spans, which) if who else (_longest_wait(facts, which), 0)
     is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
@@ -290,6 +289,21 @@ def stalls_without_graphs(facts: Facts) -> bool:
     at = np.sort(calls["start_ns"].to_numpy()[map_categories(calls["name"], launches_graph)])
     replays = np.searchsorted(at, windows.end) - np.searchsorted(at, windows.start)
     return bool(which.any() and (replays[which] == 0).all() and (replays[facts.counted & ~which] > 0).all())
+
+
+def stalled(facts: Facts) -> tuple[Ints, tuple[str, Intervals, Culprit] | None]:
+    """How long devices wait in each step for what makes few steps longer, if that is worth a word; and what it is.
+
+    Where it is known, what else they wait for there isn't part of it: other steps may have that, too.
+    """
+    if not facts.is_worth(facts.stalls):
+        return np.zeros_like(facts.stalls), None
+    who = only_in_stalls(facts)
+    if who is None:
+        return facts.stalls, None
+    late = without(facts.late.rest, without(facts.late.rest, who[1]))
+    own = length_within(late, facts.windows.start, facts.windows.end)
+    return np.minimum(facts.stalls, own), who
 
 
 def only_in_stalls(facts: Facts) -> tuple[str, Intervals, Culprit] | None:

@@ -153,13 +153,20 @@ class Facts:
         """Whether it is worth a word: a share of the step, and no matter of chance.
 
         It is none if it is more than the error of the mean step's own length, or, where steps differ much for other
-        reasons, a large share of it and several times its own error.
+        reasons, a large share of it and several times its own error. What a few steps take longer for another claim's
+        reason counts for neither.
         """
-        cost = self.mean(per_step)
-        if cost <= 0 or cost < least * self.step_ns:
+        cost, lengths = self.mean(per_step), self._usual_lengths(per_step)
+        step_ns = self.mean(lengths)
+        if cost <= 0 or cost < least * step_ns:
             return False
-        is_large = cost >= LARGE_SHARE * self.step_ns
-        return cost > self._error_without(per_step) or (is_large and self._recurs_surely(per_step[self.counted]))
+        is_large = cost >= LARGE_SHARE * step_ns
+        error = self._error_of_mean(lengths - per_step)
+        return cost > error or (is_large and self._recurs_surely(per_step[self.counted]))
+
+    def _usual_lengths(self, per_step: Ints) -> Ints:
+        """The length of each step without what only few steps do, as far as that isn't part of some cost."""
+        return np.asarray(self.length - np.maximum(self.exceptions + self.stalls - per_step, 0))
 
     @staticmethod
     def _recurs_surely(costs: Ints) -> bool:
@@ -168,12 +175,12 @@ class Facts:
             return False
         return bool(costs.mean() >= _ERRORS * costs.std(ddof=1) / np.sqrt(costs.size))
 
-    def _error_without(self, per_step: Ints) -> float:
-        """The standard error of the mean step without some cost, which may be why steps differ.
+    def _error_of_mean(self, lengths: Ints) -> float:
+        """The standard error of the mean step, of steps without some cost, which may be why they differ.
 
         That of iterations is the one within their phases, which differ on purpose.
         """
-        rest = (self.length - per_step)[self.counted].astype(np.float64)
+        rest = lengths[self.counted].astype(np.float64)
         phase, number = self._phase
         free = rest.size - number
         mean = np.bincount(phase, rest, number) / np.maximum(np.bincount(phase, minlength=number), 1)
@@ -209,7 +216,8 @@ class Facts:
 
     def spread(self, per_step: Ints, least: float = LEAST_SHARE) -> Spread:
         """How a cost is spread over the steps that count."""
-        return Spread(per_step[self.counted], self.length[self.counted], least)
+        usual = self._usual_lengths(per_step)[self.counted]
+        return Spread(per_step[self.counted], self.length[self.counted], least, usual)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -507,18 +515,34 @@ class Facts:
         0 in the others. They are fewer than half of the steps, and each lasts at least half as long again as any other
         one. Steps that become longer and longer, or are longer from one on, are no exceptions.
         """
-        late, counted = self.late.host + self.late.latency, self.counted
-        usual = float(np.median(self.length[counted])) if counted.any() else 0.0
-        is_longer = counted & (self.length >= _LONGER * usual)
+        late, counted, length = self.late.host + self.late.latency, self.counted, self.length - self.exceptions
+        usual = float(np.median(length[counted])) if counted.any() else 0.0
+        is_longer = counted & (length >= _LONGER * usual)
         others = counted & ~is_longer
         is_rare = is_longer.any() and is_longer.sum() < others.sum()
         if self.count < _FEW_FOR_MEDIAN or not is_rare or not self.are_alike:
             return np.zeros_like(late)
         lasts = is_longer.sum() >= _FEW_FOR_MEDIAN and np.flatnonzero(is_longer)[0] > np.flatnonzero(others)[-1]
-        if lasts or self.length[is_longer].min() < _LONGER * self.length[others].max():
+        if lasts or length[is_longer].min() < _LONGER * length[others].max():
             return np.zeros_like(late)
         more = late - int(np.median(late[others]))
-        return np.where(is_longer & (more >= _MOSTLY_LATE * (self.length - usual)), more, 0)
+        return np.where(is_longer & (more >= _MOSTLY_LATE * (length - usual)), more, 0)
+
+    @cached_property
+    def exceptions(self) -> Ints:
+        """How much longer few steps are for what other claims than those of a late host are about; 0 in the others.
+
+        That is computation, data, garbage collection and the like, of steps half as long again as the median one.
+        """
+        nothing, counted = np.zeros(self.length.size, np.int64), self.counted
+        if self.count < _FEW_FOR_MEDIAN or not self.has_device or not self.are_alike:
+            return nothing
+        is_longer = counted & (self.length >= _LONGER * float(np.median(self.length[counted])))
+        if not is_longer.any() or 2 * is_longer.sum() >= self.count:
+            return nothing
+        parts = (self.computation, *self.late.of_single_causes)
+        more = sum(np.maximum(part - int(np.median(part[counted])), 0) for part in parts)
+        return np.where(is_longer, more, nothing)
 
     @cached_property
     def idle(self) -> dict[str, float]:
@@ -621,10 +645,10 @@ class Late:
             save it too.
         spans: When launching threads do what each part but the last two is named after.
         rest: When the host is late for none of these reasons.
+        of_single_causes: The parts up to `breaking`.
         reads: The calls (rows of launches) that waited when gaps began.
         gaps: How many gaps there are with either, that began in no wait.
         ends: The GPU events that ended these (rows of device_events), and how long each was late.
-        longest_ns: The most that the host is late for in one of them.
         in_longest_ns: How much it is late for in the three longest gaps per step.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
             from one; empty if there is none.
@@ -652,6 +676,7 @@ class Late:
         self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
         self.starting, self.setting_up, self.breaking = others_of_host
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
+        self.of_single_causes = [self.loading, self.allocating, self.compiling, self.collecting, *others_of_host]
         latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
         first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
         waits = late["gap"].filter(pl.Series(blocker != NONE)).implode()
@@ -664,7 +689,6 @@ class Late:
         pieces = pl.concat([late, latency.filter(pl.Series(is_launch))]).filter(~pl.col("gap").is_in(waits))
         self.gaps = pieces["gap"].n_unique()
         self.ends = ends_of(facts, pieces)
-        self.longest_ns = int(rest.max(initial=0))
         self.in_longest_ns = _in_longest(late["gap"], rest, _FEW_GAPS * facts.count)
         others = without(merge([(start, end)]), ranges["setting_up"])
         self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))

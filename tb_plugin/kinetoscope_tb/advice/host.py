@@ -18,11 +18,13 @@ from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.breakdown import intervals_of, loading_ranges
 from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.worker_waits import worker_waits
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
-from ..names.kernels import is_data_loading
+from ..names.kernels import is_data_loading, loads_by_workers
 from .culprit import HostCulprit, culprit, in_program, launching_function
+from .extra_work import stalled
 from .facts import (
     LEAST_SHARE,
     Facts,
@@ -89,6 +91,7 @@ _STALL = (
 _LESS_MEMORY = (
     "and less memory in use: expandable segments are on already, so what is mapped again and again was too much"
 )
+_FASTER_BATCHES = "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample."
 _PIN = (
     "Pin batches off the loop's thread (`DataLoader(pin_memory=True)`), or take one pinned buffer before the loop and "
     "copy each batch into it."
@@ -129,11 +132,14 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     loaders = [name for name in names if is_data_loading(name)]
     if not loaders:
         return
-    if cleared := facts.cleared("data loading", lengths, "waiting for data") or _of_first_batch(facts, lengths):
+    if cleared := facts.cleared("data loading", lengths, "waiting for data"):
+        yield _slow_workers(facts) or cleared
+        return
+    if cleared := _of_first_batch(facts, lengths):
         yield cleared
         return
     is_single = any("_SingleProcess" in name for name in loaders)
-    is_multiple = any("_MultiProcessing" in name for name in loaders)
+    is_multiple = any(map(loads_by_workers, loaders))
     idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
     where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
     few, of_batches = _few_batches(facts)
@@ -149,7 +155,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         if is_single
         else _STALL
         if of_batches or facts.spread(lengths).is_rare
-        else "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample.",
+        else _FASTER_BATCHES,
         None,
         "high" if is_single else "medium",
         "gaps" if facts.has_device else "steps",
@@ -157,6 +163,31 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         waiting,
         DATA_LOADING,
         source,
+    )
+
+
+def _slow_workers(facts: Facts) -> Advice | None:
+    """The main thread waits for workers while devices still work, and then launches the next work too late."""
+    if not facts.has_device:
+        return None
+    calls = intervals_of(facts.trace.host_events[worker_waits(facts.trace)])
+    lengths, idle = length_within(calls, facts.windows.start, facts.windows.end), facts.exposed["idle"]
+    if not (facts.is_worth(lengths) and facts.is_worth(idle)):
+        return None
+    return Advice(
+        "data_loading",
+        f"{facts.share_of_steps(lengths)} waits for data, and then launches work too late.",
+        f"{facts.part_of(lengths)} are waits of the main thread for the loader's workers{facts.recurs(lengths)}, most "
+        f"of it while {facts.device} still {'work' if facts.waits == 'wait' else 'works'}. They take longer for a "
+        f"batch than {facts.device} for a {facts.plain_noun}, so what else the host does in less time, it waits for "
+        "data instead.",
+        _FASTER_BATCHES,
+        None,
+        "medium",
+        "gaps",
+        "host late",
+        min(facts.mean(lengths), facts.mean(idle)),
+        DATA_LOADING,
     )
 
 
@@ -314,18 +345,20 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         yield _of_capture(facts)
         return
     is_launching = _is_launching(facts)
-    lengths = facts.late.host + (facts.late.latency if is_launching else 0) - facts.stalls
+    of_few, who = stalled(facts)
+    lengths = facts.late.host + (facts.late.latency if is_launching else 0) - of_few
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield replace(cleared, candidate=LAUNCHING)
         return
-    yield _late_host(facts, np.maximum(facts.late.host - facts.stalls, 0), is_launching=is_launching)
+    start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
+    apart = who[1] if who else merge([(start, end)])
+    yield _late_host(facts, np.maximum(facts.late.host - of_few, 0), apart, is_launching=is_launching)
 
 
-def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
-    """That the host is late for so long in each step."""
+def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: bool) -> Advice:
+    """That the host is late for so long in each step, without what it does in few steps, `apart`."""
     kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(lengths)
-    stalls = facts.stalls > 0
-    late = without(facts.late.rest, merge([(facts.windows.start[stalls], facts.windows.end[stalls])]))
+    late = without(facts.late.rest, apart)
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
     spans = without(merge([rest, who.spans]), facts.profiler_spans) if who else rest
@@ -335,7 +368,7 @@ def _late_host(facts: Facts, lengths: Ints, *, is_launching: bool) -> Advice:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
-    single = _recurring(facts, waiting, rest) or _longest_gap(facts, waiting)
+    single = _recurring(facts, waiting, rest) or _longest_gap(rest, waiting)
     added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
@@ -374,9 +407,9 @@ def _where(facts: Facts, who: HostCulprit | None, rest: Intervals, said_ns: int)
     return f", {text.part_of_time(who.inside_ns / max(1, said_ns))} in {who.words}", who.names
 
 
-def _longest_gap(facts: Facts, waiting_ns: int) -> str:
+def _longest_gap(late: Intervals, waiting_ns: int) -> str:
     """The longest gap, if it alone is much of the time in which the host is late, as a sentence; else empty."""
-    longest = facts.late.longest_ns
+    longest = int((late[1] - late[0]).max(initial=0))
     return f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
 
 

@@ -41,16 +41,19 @@ class Spread:
         cost: Of each step that counts.
         length: Of each of these steps.
         least: The share of a step from which on the step has the cost.
+        usual: The length of each of these steps that the share is of, if some do more for another reason.
     """
 
     cost: Ints
     length: Ints
     least: float
+    usual: Ints | None = None
 
     @property
     def has(self) -> NDArray[np.bool_]:
         """Which steps have it; where a few have nearly all of it, and each a multiple of any other one, only these."""
-        has: NDArray[np.bool_] = (self.cost >= self.least * self.length) & (self.cost > 0)
+        length = self.length if self.usual is None else self.usual
+        has: NDArray[np.bool_] = (self.cost >= self.least * length) & (self.cost > 0)
         costs = np.sort(self.cost)[::-1].astype(np.float64)  # the largest first
         is_apart = costs[:-1] >= _APART * costs[1:]
         has_most = costs.cumsum()[:-1] >= _MOST * costs.sum()

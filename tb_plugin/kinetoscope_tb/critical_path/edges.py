@@ -31,12 +31,13 @@ class Kind(IntEnum):
     OVERLAP = 13  # a row begins and ends after the previous one on its stream, and overlaps it
     GRAPH = 14  # a node of a graph waits for another one: a recorded dependency
     COLLECTIVE = 15  # a thread continues when the collective that it began on another thread has ended
+    WORKERS = 16  # a call returns when the workers of a DataLoader have the batch, whenever it was made
 
 
 IN_CALLS = (Kind.CALL, Kind.COPY_CALL)
 """The launching thread is in the call while the row waits."""
 
-INFERRED = (Kind.WAIT_CALL, Kind.COINCIDENCE, Kind.FULL_QUEUE, Kind.FORK, Kind.JOIN, Kind.COLLECTIVE)
+INFERRED = (Kind.WAIT_CALL, Kind.COINCIDENCE, Kind.FULL_QUEUE, Kind.FORK, Kind.JOIN, Kind.COLLECTIVE, Kind.WORKERS)
 """Waits that aren't recorded but inferred from the times."""
 
 
@@ -57,6 +58,7 @@ REASONS = {
     Kind.OVERLAP: "during the previous row on its stream",
     Kind.GRAPH: "its graph makes it wait",
     Kind.COLLECTIVE: "the collective that it began had ended",
+    Kind.WORKERS: "the loader's workers had the batch",
 }
 """Why something could not happen earlier, in words."""
 

@@ -33,6 +33,7 @@ from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
 from .collective_edges import collective_edges
 from .edges import IN_CALLS, Edges, Kind
+from .loader_edges import loader_edges
 from .nodes import Nodes
 from .stream_edges import (
     coincidence_edges,
@@ -162,6 +163,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
         Edges(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
         Edges(*collective_edges(trace, boundaries)[::-1], Kind.COLLECTIVE),
         Edges(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
+        Edges(*loader_edges(trace, boundaries)[::-1], Kind.WORKERS),
         *_of_steps(trace, nodes),
     ]
     for waits in sync_edges(trace, streams):

@@ -6,6 +6,9 @@ it holds back in the long run. Nothing else changes: the same work runs in the s
 streams, and waits for the same things. So other paths become critical by themselves, and shortening work that is hidden
 behind other work saves nothing. Nodes before the first step's start keep their times, so no step ends later.
 
+A batch for which the main thread waits in nearly every step comes when the loader's workers have it: earlier only if
+loading itself is faster.
+
 The host may be steps ahead of the device when the recording begins, and a recording ends before the device has caught
 up. So on average no step gets shorter than what the host needs for it (host_pace.py).
 
@@ -46,9 +49,10 @@ LAGS = {
     Kind.OVERLAP: _SAME,
 }
 """The class that the lag of a wait belongs to; _SAME: that of the node, which waits for the work of the row before."""
-_WAIT_OF_HOST = -3
+_WAIT_OF_HOST, _WAIT_OF_WORKERS = -3, -4
 _PART_OF_LAG = np.array([LAGS.get(kind, NONE) for kind in Kind], np.int8)
 _PART_OF_LAG[Kind.SYNC] = _WAIT_OF_HOST
+_PART_OF_LAG[Kind.WORKERS] = _WAIT_OF_WORKERS
 
 
 _INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)

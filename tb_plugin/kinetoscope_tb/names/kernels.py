@@ -102,6 +102,11 @@ def is_data_loading(name: str) -> bool:
     return name.startswith(DATA_LOADING)
 
 
+def loads_by_workers(name: str) -> bool:
+    """Whether a host range of this name waits for the next batch of a DataLoader whose worker processes load it."""
+    return is_data_loading(name) and "_MultiProcessing" in name
+
+
 @lru_cache(maxsize=1 << 16)
 def step_number(name: str) -> str | None:
     """N of `ProfilerStep#N`, or None."""

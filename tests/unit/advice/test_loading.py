@@ -66,3 +66,40 @@ def test_a_first_batch_that_takes_as_long_as_the_hidden_ones_is_no_slow_batch():
     assert "data_loading" not in claims
     assert "12 ms waiting for data in step 0 alone (later batches take as long" in claims["nothing_to_fix"].evidence
     assert prefetching(20 * MS, 10 * MS)["data_loading"].title.endswith("of step 0 waits for data.")
+
+
+def starving(batch, own, loader="_MultiProcessingDataLoaderIter", function="data.py(12): build_mask"):
+    """Workers have a batch every `batch`; the host then works for `own`, and launches 19 ms for a device."""
+    machine = Machine()
+
+    def step(number):
+        until = 30 * MS + number * batch
+        machine.function("queue.py(154): get", lambda: machine.load(max(until - machine.now, 20_000), loader))
+        machine.function(function, lambda: machine.work(own))
+        for _ in range(19):
+            machine.kernel(MS)
+
+    return {claim.rule: claim for claim in advice(Facts(machine.steps(step, 20)))}
+
+
+def test_other_work_of_the_host_only_waits_longer_for_workers_if_it_takes_less():
+    """Without it, the next batch comes no earlier; with faster workers, a step is as long as the device computes."""
+    claims = starving(24 * MS, 9 * MS)
+    claim = claims["data_loading"]
+    assert "host_bound" not in claims
+    assert claim.title == "58 % of the average step waits for data, and then launches work too late."
+    assert claim.saving_ns == pytest.approx(4.7 * MS, rel=0.1)
+    assert "raise `num_workers`" in claim.action
+    assert "by what was recorded steps would be as long without" in claims["nothing_to_fix"].evidence
+
+
+def test_work_of_the_host_that_workers_are_fast_enough_for_is_a_claim():
+    claims = starving(2 * MS, 24 * MS)
+    assert claims["host_bound"].saving_ns == pytest.approx(5 * MS, rel=0.1)
+    assert "data_loading" not in claims
+
+
+def test_a_loader_in_the_training_process_is_work_and_no_wait():
+    """What it takes is the host's own time, so that less of any of it makes the step shorter."""
+    claims = starving(24 * MS, 9 * MS, "_SingleProcessDataLoaderIter")
+    assert claims["host_bound"].saving_ns == pytest.approx(4.7 * MS, rel=0.1)
