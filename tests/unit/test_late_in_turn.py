@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.advice.communication import EVEN_OUT, WAITING
-from kinetoscope_tb.advice.model import Exposure, KindOfCalls
-from kinetoscope_tb.advice.model import Culprit
+from kinetoscope_tb.advice.model import Culprit, Exposure, KindOfCalls
 from kinetoscope_tb.answer.late_cause import LESS_THERE
 from kinetoscope_tb.answer.late_in_turn import shared_work, turns
 from kinetoscope_tb.answer.model import Answer, Claim
