@@ -306,6 +306,12 @@ def test_a_late_stage_is_named_by_its_rank_and_the_wait_for_it_is_no_bubble():
     assert claims[0].title.endswith(f" Most of what rank 2 takes longer is in `{AUGMENT}`.")
     assert (claims[0].culprit.rank, claims[0].rows) == (2, ())
     assert claims[2].title == "communication. 4 ms of it per step is waiting for rank2."
+    read = replace(
+        own.verdict, culprit=Culprit(), evidence="The host waited in `aten::item`, at `checks.py(5): check`."
+    )
+    late = [replace(own, claims=(read,))]
+    first, *_ = with_ranks(waiting, {"run_advice": advice, "rank_steps": steps}, EVERY_VIEW, 3, late).claims
+    assert first.evidence.endswith(f" Its own recording says: {read.title} {read.evidence}")
 
 
 @pytest.mark.parametrize(("wait_ms", "saving_ms"), [(4, 1), (2, 5)])
