@@ -255,6 +255,26 @@ def test_a_stage_that_is_idle_when_no_other_one_waits_for_it_is_not_late():
     assert row["rule"] == "pipeline"
 
 
+def test_a_late_stage_of_two_ranks_is_named_if_both_are_late():
+    """Ranks 0 and 2 are the first stage of two pipelines, ranks 1 and 3 the second one."""
+
+    def run_with(*late):
+        work = []
+        for first in (0, 2):
+            pair = in_one_stream(2, 6, host=[(rank - first, 5_000) for rank in late if first <= rank < first + 2])
+            work += [[(kind, *(peer + first for peer in rest[:-2]), *rest[-2:]) for kind, *rest in own] for own in pair]
+        return run_of(work, is_synced=True)
+
+    both, one = (advice_of(run_with(*late)) for late in ((1, 3), (1,)))
+    assert run_with(1, 3).stages["stage"].to_list() == [0, 1, 0, 1]
+    assert [row["rule"] for row in both] == ["straggler", "straggler", "pipeline"]
+    assert both[0]["title"].startswith("Rank 1 (stage 1) ")
+    assert "rank 3 is late, too, and both as fast as the others save" in both[0]["title"]
+    assert [row["filter"] for row in one] == ["rank1", None]
+    assert one[0]["title"].startswith("Rank 1 spends")
+    assert one[1]["action"].startswith("Begin with stage 1. ")
+
+
 def test_a_slow_link_between_stages_saves_what_it_takes_longer_than_others():
     work = in_one_stream(4, 6, links={(1, 2): 8_000})
     row, bubble = advice_of(run_of(work, is_synced=True))

@@ -24,7 +24,7 @@ def pipeline_bubble(
 
     Args:
         ranks: The traces.
-        late_stages: Those that take longer for another reason than that they have more of the model.
+        late_stages: Those with ranks that take longer for another reason than that they have more of the model.
         slow_links: Rows of RunAdvice of slow links.
     """
     pipeline = ranks.pipeline

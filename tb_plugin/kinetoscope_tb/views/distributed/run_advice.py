@@ -103,12 +103,14 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     judgments = verdicts(rows).join(workers, "member", "left")
     late = late_ranks(judgments, step)
     late_in_pipeline = late_stages(ranks, rows, step).join(workers, "member", "left", maintain_order="left")
+    late_in_pipeline = late_in_pipeline.join(late, "member", "anti", maintain_order="left")
     stages = _late_stages(late_in_pipeline.rows(named=True), rows, ranks, step)
     of_links = _slow_links(ranks)
     slow_links = [_of_link(row, ranks) for row in of_links.iter_rows(named=True)]
     is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
     late = late.filter(~is_of_link)  # the link is slow, not the rank
-    bubble = pipeline_bubble(ranks, late_in_pipeline["stage"].to_list() if stages else [], slow_links)
+    members = [*late["member"], *(late_in_pipeline["member"] if stages else ())]
+    bubble = pipeline_bubble(ranks, ranks.stages.filter(pl.col("member").is_in(members))["stage"].to_list(), slow_links)
     of_pipeline = [*stages, *slow_links, *bubble]
     if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
         results = of_pipeline or last_ranks(ranks, step) or [_unknown(rows, ranks)]
@@ -136,8 +138,10 @@ def _spans_of(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
 def _late_stages(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
     """A row for each of the most expensive ranks of late stages, if it makes steps longer that they are late.
 
-    What a stage does when no other one waits for it, as after its last transfer, doesn't.
+    What a stage does when no other one waits for it, as after its last transfer, doesn't: the simulation shows that.
     """
+    if not all(row["device"] for row in late):
+        return []
     part_of = {cause: part for part, cause in CAUSES.items()}
     parts = {row["worker"]: part_of[row["cause"]] for row in late}
     together = rows.with_columns(stage=pl.lit(None, pl.Int64))
