@@ -288,6 +288,33 @@ def test_what_a_stage_waits_for_others_is_the_bubble_of_its_pipeline():
     assert actions == ["Use more micro-batches.", own.claims[0].action, own.claims[0].action]
 
 
+def test_a_late_stage_is_named_by_its_rank_and_the_wait_for_it_is_no_bubble():
+    """No rank of another stage is compared with it in the view `stragglers`."""
+    exposure = Exposure("", KindOfCalls("recv", "97 %", "1 call per step", "", None), None, "")
+    rows = [
+        {"rule": "straggler", "title": "Rank 2 (stage 1) is late.", "saving_ns": 4 * MS, "filter": "rank2"},
+        {"rule": "pipeline", "title": "Stage 0 waits.", "saving_ns": 5 * MS, "filter": None},
+    ]
+    advice = pl.concat([run_rows(**row, view="pipeline", confidence="medium") for row in rows])
+    steps = steps_of_ranks([10] * 4).with_columns(
+        rank=pl.col("worker").str.tail(1).cast(pl.Int64), wait_ns=pl.lit(5 * MS, pl.Int64)
+    )
+    waiting, own = of_rank("rank1", "communication"), of_rank("rank2", "host_bound")
+    waiting = replace(waiting, claims=tuple(replace(claim, exposure=exposure) for claim in waiting.claims))
+    code = replace(own.verdict, culprit=Culprit(function=AUGMENT))
+    late = [replace(own, claims=(code,))]
+    claims = with_ranks(waiting, {"run_advice": advice, "rank_steps": steps}, EVERY_VIEW, 3, late).claims
+    assert claims[0].title.endswith(f" Most of what rank 2 takes longer is in `{AUGMENT}`.")
+    assert (claims[0].culprit.rank, claims[0].rows) == (2, ())
+    assert claims[2].title == "communication. 4 ms of it per step is waiting for rank2."
+    read = replace(
+        own.verdict, culprit=Culprit(), evidence="The host waited in `aten::item`, at `checks.py(5): check`."
+    )
+    late = [replace(own, claims=(read,))]
+    first, *_ = with_ranks(waiting, {"run_advice": advice, "rank_steps": steps}, EVERY_VIEW, 3, late).claims
+    assert first.evidence.endswith(f" Its own recording says: {read.title} {read.evidence}")
+
+
 @pytest.mark.parametrize(("wait_ms", "saving_ms"), [(4, 1), (2, 5)])
 def test_what_the_host_of_a_rank_saves_is_bounded_by_ranks_that_it_waits_for(wait_ms, saving_ms):
     times = {"total_ns": pl.lit(11 * MS, pl.Int64), "wait_ns": pl.lit(wait_ms * MS, pl.Int64)}

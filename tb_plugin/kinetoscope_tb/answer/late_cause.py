@@ -115,7 +115,8 @@ def _with_own_cause(lateness: Lateness) -> Claim:
         return claim
     code = replace(own.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
     title = _with_place(claim, code.function) if code.function else claim.title
-    evidence = f"{claim.evidence} Its own recording says: {own.title}"
+    says = own.title if code.function else f"{own.title} {own.evidence}"  # which may say where the host was
+    evidence = f"{claim.evidence} Its own recording says: {says}"
     return replace(claim, title=title, evidence=evidence, action=own.action, culprit=code)
 
 

@@ -167,7 +167,7 @@ def claims_of_run(frames: Frames, views: Views, answers: Sequence[Answer]) -> li
     rows = rows_of(frames["run_advice"]) if "run_advice" in frames else ()
     of_worker = {answer.worker: answer for answer in answers}
     claims = []
-    for claim in (_claim(row, rank_rows, views) for row in rows):
+    for claim in (_claim(row, rank_rows, rank_steps, views) for row in rows):
         late = of_worker.get(claim.culprit.worker or "")
         if late is None:
             claims.append(claim)
@@ -186,9 +186,9 @@ def _rank_steps(frames: Frames) -> Rows:
     return rows_of(frames["rank_steps"]) if "rank_steps" in frames else ()
 
 
-def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
+def _claim(row: dict[str, Any], stragglers: Rows, rank_steps: Rows, views: Views) -> Claim:
     worker = row["filter"] if row["rule"] in LATE else None
-    rank = next((other["rank"] for other in stragglers if other["worker"] == worker), None)
+    rank = next((other["rank"] for other in (*stragglers, *rank_steps) if other["worker"] == worker), None)
     measurement, cause = _CERTAINTY[row["confidence"]]
     return Claim(
         id=row["rule"],
@@ -204,7 +204,9 @@ def _claim(row: dict[str, Any], stragglers: Rows, views: Views) -> Claim:
         culprit=Culprit(rank=rank, worker=worker),
         view=row["view"],
         filter=row["filter"] or "",
-        rows=(RowKey("stragglers", {"worker": worker}),) if rank is not None else (),
+        rows=(RowKey("stragglers", {"worker": worker}),)
+        if any(other["worker"] == worker for other in stragglers)
+        else (),
         question=question_of(views[row["view"]]),
     )
 
@@ -285,10 +287,14 @@ def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Cla
 
 
 def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording: Answer) -> Claim:
-    """Communication of a pipeline's stage that is mostly its bubble: what to do is what makes that smaller."""
+    """Communication of a pipeline's stage that is mostly its bubble: what to do is what makes that smaller.
+
+    Not if it is said to wait for a late stage.
+    """
     bubble = next((other for other in of_run if other.id == "pipeline" and other.saving_ns), None)
     kind = claim.exposure.kind if claim.exposure else None
-    if bubble is None or kind is None or kind.name not in PEER_TO_PEER:
+    is_said = all(claim.title != own.title for own in recording.claims)
+    if bubble is None or kind is None or kind.name not in PEER_TO_PEER or is_said:
         return claim
     steps = _complete_steps(rank_steps, recording.worker)
     waits = [row["wait_ns"] for row in steps if row["wait_ns"] is not None]

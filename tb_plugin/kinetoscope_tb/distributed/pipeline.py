@@ -9,11 +9,13 @@ A stage's *bubble* is the time in which it waits for another stage's data and co
 its last transfer no transfer shows, so that isn't counted: it is idle then. With p stages, m
 micro-batches in a step and v chunks of layers on each stage, equal stages have a bubble of (p − 1) ÷ (v·m + p − 1) of
 the step in GPipe, 1F1B (v = 1) and interleaved schedules (Narayanan et al., SC'21). With chunks, the last stage passes
-activations on to the first one, m·(v − 1) times; between two stages, these look like gradients.
+activations on to the first one, m·(v − 1) times. Between two stages these look like gradients: each sends the other one
+m·(2v − 1) messages. There the order shows chunks, if it is that of an interleaved schedule and of no other one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -21,7 +23,8 @@ import polars as pl
 from ..names.collectives import PEER_TO_PEER
 
 STAGES = {"member": pl.Int32, "stage": pl.Int64}
-_FEWEST_FOR_CHUNKS = 3  # stages
+_FEWEST_FOR_CHUNKS = 3  # stages, else the order of transfers shows chunks
+_MOST_CHUNKS = 16
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Pipeline:
         """
         pairs = calls.filter(pl.col("match").is_not_null() & pl.col("kind").is_in(PEER_TO_PEER))
         ends = pairs.select("match", other="member", other_kind="kind")
-        pairs = pairs.join(ends, "match").filter(pl.col("kind") != pl.col("other_kind"))
+        pairs = pairs.join(ends, "match", maintain_order="left").filter(pl.col("kind") != pl.col("other_kind"))
         stage_of = _stages(pairs)
         stages = pl.DataFrame(list(stage_of.items()), schema=STAGES, orient="row").sort("member")
         last = max(stage_of.values(), default=0)
@@ -57,6 +60,8 @@ class Pipeline:
         forward = sends.get((0, 1), 0)
         again = sends.get((last, 0), 0) if last + 1 >= _FEWEST_FOR_CHUNKS else 0
         micro_batches = forward - again if forward > again else forward
+        if last == 1 and (chunks := _chunks_of_two_stages(pairs, stage_of)) > 1:
+            return cls(stages, forward // (2 * chunks - 1), chunks)
         return cls(stages, micro_batches, forward // micro_batches if micro_batches else 1)
 
     @property
@@ -94,6 +99,48 @@ def _stages(pairs: pl.DataFrame) -> dict[int, int]:
     counts = [list(stage_of.values()).count(stage) for stage in set(stage_of.values())]
     is_ring = len(counts) == 2 and len(kinds) > len(stage_of)  # ranks of two stages have one peer each
     return stage_of if len(counts) > 1 and len(set(counts)) == 1 and not is_ring else {}
+
+
+def _chunks_of_two_stages(pairs: pl.DataFrame, stage_of: dict[int, int]) -> int:
+    """How many chunks each of two stages has by the order in which the first one calls transfers; 1 if none shows it.
+
+    The order is that of the calls, not of their ends: data comes when the other stage has sent it.
+    """
+    first = pairs.filter(pl.col("member").is_in([i for i, stage in stage_of.items() if not stage]))
+    of_steps = first.filter(pl.col("step_name").is_not_null()).group_by(
+        "member", "place", "step_name", maintain_order=True
+    )
+    orders = {"".join(kind[0] for kind in kinds) for kinds in of_steps.agg("kind")["kind"].to_list()}
+    chunks = {_chunks_of(order) for order in orders}
+    return chunks.pop() if len(chunks) == 1 else 1
+
+
+def _chunks_of(order: str) -> int:
+    """The chunks of the interleaved schedule with this order of sends and receives (`s`, `r`) on the first stage."""
+    sends = order.count("s")
+    plain = {"s" * ahead + "sr" * (sends - ahead) + "r" * ahead for ahead in range(sends + 1)}
+    for chunks in range(2, _MOST_CHUNKS + 1) if order not in plain else ():
+        micro_batches, rest = divmod(sends, 2 * chunks - 1)
+        if not rest and order in _interleaved_orders(chunks, micro_batches):
+            return chunks
+    return 1
+
+
+def _interleaved_orders(chunks: int, micro_batches: int) -> Iterator[str]:
+    """The orders of sends and receives on the first of two stages in interleaved schedules.
+
+    All chunks work on a group of micro-batches, two or all, before the next group. Backward passes begin after all
+    forward passes (GPipe), or alternate with them after those of a group and the next chunk's (1F1B).
+    """
+    passes = chunks * micro_batches
+    for size in {2, micro_batches}:
+        groups = [min(size, micro_batches - begin) for begin in range(0, micro_batches, size)]
+        of_chunks = [chunk for group in groups for chunk in range(chunks) for _ in range(group)]
+        forward = ["rs" if chunk else "s" for chunk in of_chunks]
+        backward = ["rs" if chunk < chunks - 1 else "r" for chunk in of_chunks]
+        for ahead in (min(2 * chunks, passes), passes):
+            pairs = [a + b for a, b in zip(forward[ahead:], backward, strict=False)]
+            yield "".join([*forward[:ahead], *pairs, *backward[passes - ahead :]])
 
 
 def _sends_per_step(pairs: pl.DataFrame) -> dict[tuple[int, int], int]:

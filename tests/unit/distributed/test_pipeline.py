@@ -9,40 +9,60 @@ from kinetoscope_tb.views import RUN_VIEWS
 from support.build import TraceBuilder
 
 KERNEL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
-STEP, MOVE = 1_000_000, 100
+STEP, MOVE, LAUNCH = 1_000_000, 100, 500
 
 
-def trace_of(rank, world, work, steps=3):
-    """A rank's steps of `work`: (`compute`, begin, end), or (`send` or `recv`, peer, begin, end), all in order."""
+def trace_of(rank, world, work, steps=3, blocks=None, *, is_synced=False):
+    """A rank's steps of `work`: (`compute` or `host`, begin, end), or (`send` or `recv`, peer, begin, end), in order.
+
+    What follows `host` is launched after it. Kernels have so many blocks and inputs, if that is known. If it is
+    synced, all kernels are in one stream, and the host waits for them at the end of the step.
+    """
+    size = {"grid": [blocks, 1, 1], "block": [256, 1, 1]} if blocks else {}
+    shapes = {"Input Dims": [[blocks, 64], [64, 64]], "Input type": ["float", "float"]} if blocks else {}
     config = [{"pg_name": "pp", "pg_desc": "", "pg_size": world, "ranks": list(range(world))}]
     trace = TraceBuilder(distributedInfo={"backend": "nccl", "rank": rank, "world_size": world, "pg_config": config})
     number = 0
     for step in range(steps):
         at = step * STEP
-        trace.step(step, at, STEP)
-        for i, (kind, *peer, begin, end) in enumerate(work):
+        over = at + max(end for *_, end in work) + LAUNCH
+        trace.step(step, at, over - at + LAUNCH if is_synced else STEP)
+        host = at
+        for kind, *peer, begin, end in work:
             number += 1
-            host = at + 10 * i + 1
+            host += 10
+            if kind == "host":
+                trace.python("checks.py(5): check", at + begin, end - begin - LAUNCH)
+                host = at + end - LAUNCH
+                continue
             if kind == "compute":
-                trace.op("aten::mm", host, 8).launch(host + 1, 2, number)
-                trace.kernel("gemm", at + begin, end - begin, number)
+                trace.op("aten::mm", host, 8, **shapes).launch(host + 1, 2, number)
+                trace.kernel("gemm", at + begin, end - begin, number, **size)
                 continue
             side = "Dst Rank" if kind == "send" else "Src Rank"
             arguments = {"Collective name": kind, "dtype": "Float", "In msg nelems": 8, "Process Group Name": "pp"}
             trace.op("record_param_comms", host, 8, **arguments, **{side: peer[0]}).launch(host + 1, 2, number)
-            trace.kernel(KERNEL, at + begin, end - begin, number, stream=20)
+            trace.kernel(KERNEL, at + begin, end - begin, number, stream=7 if is_synced else 20)
+        if is_synced:
+            trace.launch(host + 10, over - host - 10, 0, name="cudaDeviceSynchronize")
     return trace.build()
 
 
-def gpipe(stages, micro_batches, forward=10_000, backward=20_000, chunks=1, slow=()):
+def gpipe(stages, micro_batches, forward=10_000, backward=20_000, chunks=1, slow=(), group=0):
     """The work of each rank in a schedule of forward passes, then backward passes, as simulated without any overhead.
 
-    A stage posts its receive when it has nothing else to do; sends take MOVE; `slow` stages take that many times as long.
+    A stage posts its receive when it has nothing else to do; sends take MOVE; `slow` stages take that many times as
+    long. All chunks work on a `group` of micro-batches before the next one.
     """
     work = [[] for _ in range(stages)]
     free, arrived = [100_000] * stages, {}
+    size = group or micro_batches
     order = [
-        (chunk, batch, stage) for chunk in range(chunks) for batch in range(micro_batches) for stage in range(stages)
+        (chunk, first + nth, stage)
+        for first in range(0, micro_batches, size)
+        for chunk in range(chunks)
+        for nth in range(size)
+        for stage in range(stages)
     ]
     passes = [(forward, *place, True) for place in order] + [(backward, *place, False) for place in reversed(order)]
     for length, chunk, batch, stage, is_forward in passes:
@@ -62,9 +82,42 @@ def gpipe(stages, micro_batches, forward=10_000, backward=20_000, chunks=1, slow
     return work
 
 
-def run_of(work):
-    traces = [trace_of(rank, len(work), mine) for rank, mine in enumerate(work)]
+def in_one_stream(stages, micro_batches, slow=(), host=(), links=()):
+    """The same with 10 and 20 us per pass, where each send lasts until the receiver has all, as NCCL's in one stream.
+
+    `slow` stages compute for so many times as long, those of `host` spend so long there after each forward pass, and
+    `links` say how long a (sender, receiver) moves data, else MOVE.
+    """
+    work, free = [[] for _ in range(stages)], [100_000] * stages
+    order = [(batch, stage) for batch in range(micro_batches) for stage in range(stages)]
+    passes = [(10_000, stage, 1) for _, stage in order] + [(20_000, stage, -1) for _, stage in reversed(order)]
+    for length, stage, ahead in passes:
+        kinds = [("compute", round(length * dict(slow).get(stage, 1)))]
+        kinds += [("host", dict(host)[stage])] if ahead > 0 and stage in dict(host) else []
+        for kind, takes in kinds:
+            work[stage].append((kind, free[stage], free[stage] + takes))
+            free[stage] += takes
+        peer = stage + ahead
+        if 0 <= peer < stages:
+            end = max(free[stage], free[peer]) + dict(links).get((stage, peer), MOVE)
+            work[stage].append(("send", peer, free[stage], end))
+            work[peer].append(("recv", stage, free[peer], end))
+            free[stage] = free[peer] = end
+    return work
+
+
+def run_of(work, blocks=(), *, is_synced=False):
+    """The run of ranks with this work; `blocks` are those of each rank's kernels, if they are known."""
+    sizes = blocks or [None] * len(work)
+    traces = [
+        trace_of(rank, len(work), mine, blocks=sizes[rank], is_synced=is_synced) for rank, mine in enumerate(work)
+    ]
     return Ranks("r", tuple(Member(f"rank{i}", "1", 0, summary(trace)) for i, trace in enumerate(traces)))
+
+
+def length_of(work):
+    """When the last rank is done."""
+    return max(end for of_rank in work for *_, end in of_rank)
 
 
 @pytest.mark.parametrize(("stages", "micro_batches", "chunks"), [(2, 1, 1), (2, 4, 1), (3, 2, 1), (4, 6, 1), (4, 4, 2)])
@@ -157,12 +210,102 @@ def test_runs_without_transfers_have_no_pipeline():
 @pytest.mark.parametrize(("slow", "micro_batches", "pass_ns"), [({1: 3}, 8, 10_000), ({1: 4}, 4, 15_000)])
 def test_even_stages_save_what_they_take_less_not_the_bubble(slow, micro_batches, pass_ns):
     """Three stages that compute as long together still have the bubble of their schedule."""
-
-    def length(work):
-        return max(end for of_rank in work for *_, end in of_rank)
-
     work, even = gpipe(3, micro_batches, pass_ns, 2 * pass_ns, slow=slow), round(pass_ns * (2 + sum(slow.values())) / 3)
     (row,) = RUN_VIEWS["run_advice"].run(run_of(work)).rows(named=True)
-    less = length(work) - length(gpipe(3, micro_batches, even, 2 * even))
+    less = length_of(work) - length_of(gpipe(3, micro_batches, even, 2 * even))
     assert row["saving_ns"] == pytest.approx(less, rel=0.03)
     assert f"Stage {min(slow)} computes for " in row["evidence"]
+
+
+def advice_of(run):
+    return RUN_VIEWS["run_advice"].run(run).rows(named=True)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_a_stage_with_equal_work_that_computes_longer_has_a_slower_device(stages):
+    work = in_one_stream(stages, 6, slow={1: 1.3})
+    row, bubble = advice_of(run_of(work, [64] * stages, is_synced=True))
+    assert (row["rule"], row["filter"], row["view"], row["confidence"]) == ("straggler", "rank1", "pipeline", "medium")
+    assert row["title"].startswith("Rank 1 (stage 1) computes 54 µs longer in each step: ")
+    assert row["evidence"].endswith("on inputs as large: its device is slower.")
+    assert row["action"].startswith("Compare its device's clock")
+    assert row["saving_ns"] == pytest.approx(length_of(work) - length_of(in_one_stream(stages, 6)), rel=0.03)
+    assert bubble["action"].startswith("Begin with stage 1. Use more micro-batches")
+    assert bubble["saving_ns"] == pytest.approx(180_000 * (stages - 1) / 6, rel=0.03)
+    (heavy,) = advice_of(run_of(in_one_stream(stages, 6, slow={1: 1.8}), [64, 128, 64, 64][:stages], is_synced=True))
+    assert heavy["action"] == "Move layers from stage 1, which computes longest, to the others."
+
+
+@pytest.mark.parametrize("late", [0, 2])
+def test_what_the_host_of_a_stage_takes_longer_is_no_bubble_of_the_schedule(late):
+    work = in_one_stream(3, 6, host={late: 5_000})
+    row, bubble = advice_of(run_of(work, is_synced=True))
+    assert row["title"].startswith(f"Rank {late} (stage {late}) spends 30 µs longer on the host in each step: ")
+    assert row["saving_ns"] == pytest.approx(length_of(work) - length_of(in_one_stream(3, 6)), rel=0.03)
+    assert bubble["saving_ns"] == pytest.approx(180_000 * 2 / 6, rel=0.03)
+    assert bubble["action"].startswith(f"Begin with stage {late}. Use more micro-batches")
+    assert f" Without what stage {late} adds, " in bubble["evidence"]
+
+
+def test_a_stage_that_is_idle_when_no_other_one_waits_for_it_is_not_late():
+    """The last stage is done with its backward passes first; the steps of all end at once."""
+    work = in_one_stream(3, 6)
+    work[2].append(("host", work[2][-1][-1], work[2][-1][-1] + 40_000))
+    (row,) = advice_of(run_of(work, is_synced=True))
+    assert row["rule"] == "pipeline"
+
+
+def test_a_late_stage_of_two_ranks_is_named_if_both_are_late():
+    """Ranks 0 and 2 are the first stage of two pipelines, ranks 1 and 3 the second one."""
+
+    def run_with(*late):
+        work = []
+        for first in (0, 2):
+            pair = in_one_stream(2, 6, host=[(rank - first, 5_000) for rank in late if first <= rank < first + 2])
+            work += [[(kind, *(peer + first for peer in rest[:-2]), *rest[-2:]) for kind, *rest in own] for own in pair]
+        return run_of(work, is_synced=True)
+
+    both, one = (advice_of(run_with(*late)) for late in ((1, 3), (1,)))
+    assert run_with(1, 3).stages["stage"].to_list() == [0, 1, 0, 1]
+    assert [row["rule"] for row in both] == ["straggler", "straggler", "pipeline"]
+    assert both[0]["title"].startswith("Rank 1 (stage 1) ")
+    assert "rank 3 is late, too, and both as fast as the others save" in both[0]["title"]
+    assert [row["filter"] for row in one] == ["rank1", None]
+    assert one[0]["title"].startswith("Rank 1 spends")
+    assert one[1]["action"].startswith("Begin with stage 1. ")
+
+
+def test_a_slow_link_between_stages_saves_what_it_takes_longer_than_others():
+    work = in_one_stream(4, 6, links={(1, 2): 8_000})
+    row, bubble = advice_of(run_of(work, is_synced=True))
+    assert (row["rule"], row["filter"]) == ("slow_link", "rank 1 → rank 2")
+    assert row["saving_ns"] == pytest.approx(length_of(work) - length_of(in_one_stream(4, 6)), rel=0.03)
+    assert bubble["saving_ns"] == pytest.approx(180_000 * 3 / 6, rel=0.03)
+    assert bubble["action"].startswith("Begin with the link rank 1 → rank 2. Use more micro-batches")
+
+
+def test_two_stages_of_an_interleaved_schedule_have_chunks():
+    run = run_of(gpipe(2, 4, chunks=2, group=2), is_synced=True)
+    assert (run.pipeline.micro_batches, run.pipeline.chunks) == (4, 2)
+    (row,) = advice_of(run)
+    assert "2 equal stages of 2 chunks each with 4 micro-batches have bubbles of 11.1 %." in row["evidence"]
+    assert row["action"] == "Use more micro-batches per step: they make the bubble smaller."
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("ssrsrs" + "srs" * 2 + "rsr" * 2 + "rsrsrr", (4, 2)),  # 1F1B of two chunks
+        ("s" + "sr" * 11 + "r", (12, 1)),  # 1F1B
+        ("s" * 6 + "r" * 6, (6, 1)),  # GPipe
+        ("srs" + "sr" * 4 + "r", (6, 1)),  # none that is known
+    ],
+)
+def test_the_order_of_transfers_between_two_stages_shows_chunks(order, expected):
+    kinds = {"s": ("send", "recv"), "r": ("recv", "send")}
+    first, second = (
+        [(kinds[one][rank], 1 - rank, 10_000 * (i + 1), 10_000 * (i + 1) + MOVE) for i, one in enumerate(order)]
+        for rank in range(2)
+    )
+    pipeline = run_of([first, second]).pipeline
+    assert (pipeline.micro_batches, pipeline.chunks) == expected

@@ -49,9 +49,10 @@ _SLOWER = "Compare its device's clock, temperature and power with the others', a
 
 
 def name_of(row: Mapping[str, Any]) -> str:
-    """The rank, with its worker's name if that differs, and its host."""
+    """The rank, with its stage if that is late, its worker's name if that differs, and its host."""
     name = f"rank {row['rank']}"
-    others = [row["worker"]] if row["worker"] not in (f"rank{row['rank']}", name) else []
+    others = [f"stage {row['stage']}"] if row.get("stage") is not None else []
+    others += [row["worker"]] if row["worker"] not in (f"rank{row['rank']}", name) else []
     others += [f"on {row['host']}"] if row["host"] and str(row["host"]) not in row["worker"] else []
     return f"{name} ({', '.join(others)})" if others else name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -16,8 +17,16 @@ _MORE_THAN_OTHERS = 1.1
 _MOST_LISTED = 8  # stages
 
 
-def pipeline_bubble(ranks: Ranks) -> list[dict[str, Any]]:
-    """One sentence as a row of RunAdvice; none without a pipeline, or without complete steps."""
+def pipeline_bubble(
+    ranks: Ranks, late_stages: Collection[int] = (), slow_links: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """One sentence as a row of RunAdvice; none without a pipeline, or without complete steps.
+
+    Args:
+        ranks: The traces.
+        late_stages: Those with ranks that take longer for another reason than that they have more of the model.
+        slow_links: Rows of RunAdvice of slow links.
+    """
     pipeline = ranks.pipeline
     steps = bubbles(ranks.calls, ranks.steps, pipeline).filter("is_complete")
     if steps.is_empty():
@@ -28,6 +37,7 @@ def pipeline_bubble(ranks: Ranks) -> list[dict[str, Any]]:
             pl.col("bubble_ns").mean(),
             pl.col("total_ns").mean(),
             pl.col("computation_ns").mean(),
+            pl.col("exposed_copies_ns").mean(),
             pl.col("idle_ns").mean(),
             waits_for=pl.col("waits_for").drop_nulls().mode().first(),
         )
@@ -35,19 +45,45 @@ def pipeline_bubble(ranks: Ranks) -> list[dict[str, Any]]:
     )
     most = by_stage.sort("bubble_ns", "stage", descending=[True, False]).row(0, named=True)
     frac = most["bubble_ns"] / max(1, most["total_ns"])
-    saving_ns = _saving_of_even_stages(by_stage, frac, ranks)
+    saving_ns = _saving_of_even_stages(by_stage, frac, ranks, late_stages)
+    names = [f"stage {stage}" for stage in sorted(set(late_stages))]
+    names += [f"the link {link['filter']}" for link in slow_links if link["saving_ns"]]
+    left_ns = most["bubble_ns"]
+    if names and saving_ns is None:
+        left_ns = min(left_ns, _ideal_bubble(by_stage.filter(~pl.col("stage").is_in(list(late_stages))), ranks))
     return [
         {
             "rule": "pipeline",
             "title": _title(most, frac, ranks),
-            "evidence": _evidence(by_stage, ranks, saving_ns),
-            "action": _action(by_stage, frac, is_uneven=saving_ns is not None),
-            "saving_ns": round(most["bubble_ns"] if saving_ns is None else saving_ns) if frac >= _SOME_FRAC else None,
+            "evidence": _evidence(by_stage, ranks, saving_ns) + _left(names, left_ns, most["bubble_ns"]),
+            "action": _first(names, _action(by_stage, frac, ranks, is_uneven=saving_ns is not None)),
+            "saving_ns": round(left_ns if saving_ns is None else saving_ns) if frac >= _SOME_FRAC else None,
             "confidence": "medium",
             "view": "pipeline",
             "filter": None,
         }
     ]
+
+
+def _ideal_bubble(others: pl.DataFrame, ranks: Ranks) -> float:
+    """The bubble of the schedule if all stages took as long as the typical one of these; infinite if it is unknown."""
+    ideal = ranks.pipeline.ideal_frac
+    busy_ns = others.select(pl.sum_horizontal("computation_ns", "exposed_copies_ns").median()).item()
+    return float("inf") if ideal is None or busy_ns is None else float(busy_ns) * ideal / (1 - ideal)
+
+
+def _left(names: list[str], left_ns: float, bubble_ns: float) -> str:
+    """What is left of the bubble without what late stages and slow links add."""
+    if left_ns == bubble_ns:
+        return ""
+    return (
+        f" Without what {text.listed(names)} add{'s' if len(names) == 1 else ''}, {text.time(left_ns)} is left of it."
+    )
+
+
+def _first(names: list[str], action: str) -> str:
+    """What to do about the bubble, after what makes it longer than its schedule."""
+    return f"Begin with {text.listed(names)}. {action}" if names else action
 
 
 def _title(most: dict[str, Any], frac: float, ranks: Ranks) -> str:
@@ -103,26 +139,37 @@ def _mean(values: pl.Series) -> float:
     return float(values.mean() or 0)  # type: ignore[arg-type]  # numbers
 
 
-def _saving_of_even_stages(by_stage: pl.DataFrame, frac: float, ranks: Ranks) -> float | None:
+def _saving_of_even_stages(
+    by_stage: pl.DataFrame, frac: float, ranks: Ranks, late_stages: Collection[int]
+) -> float | None:
     """How much shorter a step of even stages is, in ns; None if the schedule explains the bubbles, or that is little.
 
     With n micro-batches on each stage, counting those of each chunk, a step takes as long as one micro-batch on all
     stages and n − 1 on the longest. Even stages have the sum of all stages, too, so that the longest is what they save.
+    A late stage with the same work as the others has no layers to give away.
     """
-    longest = _by_computation(by_stage)["computation_ns"]
+    in_order = _by_computation(by_stage)
+    longest = in_order["computation_ns"]
     pipeline, ideal = ranks.pipeline, ranks.pipeline.ideal_frac
     is_uneven = longest[0] > _MORE_THAN_OTHERS * _mean(longest[1:])
-    if frac < _SOME_FRAC or not is_uneven or (ideal is not None and frac <= _MORE_THAN_IDEAL * ideal):
+    if (
+        frac < _SOME_FRAC
+        or not is_uneven
+        or in_order["stage"][0] in late_stages
+        or (ideal is not None and frac <= _MORE_THAN_IDEAL * ideal)
+    ):
         return None
     count = pipeline.chunks * pipeline.micro_batches
     saving = float((longest[0] - _mean(longest)) * ((count - 1) / count if count else 1))
     return saving if saving >= _SOME_FRAC * _mean(by_stage["total_ns"]) else None
 
 
-def _action(by_stage: pl.DataFrame, frac: float, *, is_uneven: bool) -> str:
+def _action(by_stage: pl.DataFrame, frac: float, ranks: Ranks, *, is_uneven: bool) -> str:
     """Balance stages if bubbles are longer than the schedule explains and one stage computes longer than the others."""
     if frac < _SOME_FRAC:
         return "There is nothing to do."
     if is_uneven:
         return f"Move layers from stage {_by_computation(by_stage)['stage'][0]}, which computes longest, to the others."
+    if ranks.pipeline.chunks > 1:
+        return "Use more micro-batches per step: they make the bubble smaller."
     return "Use more micro-batches per step, or an interleaved schedule: both make the bubble smaller."

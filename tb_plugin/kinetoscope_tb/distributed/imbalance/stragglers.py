@@ -95,6 +95,18 @@ def verdicts(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=VERDICTS), *(_of_stage(part) for _, part in rows.group_by("stage"))])
 
 
+def late_ranks(judgments: pl.DataFrame, step_ns: float) -> pl.DataFrame:
+    """The rows of VERDICTS of ranks that others wait for, the most expensive first.
+
+    Args:
+        judgments: VERDICTS, maybe with more columns.
+        step_ns: The average step: what a rank costs that is slow at times must be worth a search.
+    """
+    costs = pl.col("cost_ns") >= LEAST_FRAC * step_ns
+    is_late = (pl.col("verdict") == "straggler") | ((pl.col("verdict") == "slow at times") & costs)
+    return judgments.filter(is_late).sort("cost_ns", "excess_ns", descending=True)
+
+
 def differences(rows: pl.DataFrame, member: int) -> dict[str, Any] | None:
     """The columns of VERDICTS from `cause` on for one rank, as if it was late in all of its steps, be they few.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -19,21 +20,40 @@ Ints = NDArray[np.int64]
 def savings_at_pace_of_others(ranks: Ranks, workers: Sequence[Sequence[str]]) -> list[int | None]:
     """How much shorter the average complete step would be, in ns, for each choice of workers that become faster.
 
-    None if no step of these workers has another rank. Steps of different spans may have the same names, so that each
-    span is simulated by itself.
+    None if no step of these workers has another rank.
     """
-    savings, counts = [0] * len(workers), [0] * len(workers)
+    return mean_savings(ranks, [partial(_savings_of_workers, names) for names in workers])
+
+
+def mean_savings(ranks: Ranks, choices: Sequence[Callable[[Paths], Ints | None]]) -> list[int | None]:
+    """How much shorter the average complete step would be, in ns, for each of several choices of faster work.
+
+    Steps of different spans may have the same names, so that each span is simulated by itself.
+
+    Args:
+        ranks: The traces.
+        choices: What each saves in the steps of a span; None if the span has nothing of it.
+
+    Returns:
+        None for a choice that no span has.
+    """
+    savings, counts = [0] * len(choices), [0] * len(choices)
     for index in sorted({member.place for member in ranks.members}):
         span = Ranks(ranks.run, tuple(member for member in ranks.members if member.place == index), index)
-        members_of = [[i for i, _ in span.readable if span.members[i].worker in names] for names in workers]
-        if not any(members_of) or span.segments.is_empty():
+        if not choices or span.segments.is_empty():
             continue
         paths = Paths.of(span)
-        for number, members in enumerate(members_of):
-            if members:
-                savings[number] += int(_savings(paths, members)[paths.counted].sum())
+        for number, choice in enumerate(choices):
+            if (shorter := choice(paths)) is not None:
+                savings[number] += int(shorter[paths.counted].sum())
                 counts[number] += len(paths.counted)
     return [round(saving / count) if count else None for saving, count in zip(savings, counts, strict=True)]
+
+
+def _savings_of_workers(names: Sequence[str], paths: Paths) -> Ints | None:
+    span = paths.merged_graph.ranks
+    members = [i for i, _ in span.readable if span.members[i].worker in names]
+    return _savings(paths, members) if members else None
 
 
 def _savings(paths: Paths, members: Sequence[int]) -> Ints:

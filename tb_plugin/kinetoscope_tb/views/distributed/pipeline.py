@@ -42,7 +42,7 @@ class Pipeline(Table):
     waits_for = Column(ID, "The rank that it waits for longest; missing if it doesn't wait.")
     waits_for_ns = Column(DURATION, "How long it waits for that rank.")
     micro_batches = Column(COUNT, "Micro-batches in a step: activations that the first stage passes on.", adds_up=False)
-    chunks = Column(COUNT, "Chunks of layers on each stage, in interleaved schedules of three or more.", adds_up=False)
+    chunks = Column(COUNT, "Chunks of layers on each stage, in interleaved schedules.", adds_up=False)
 
 
 def pipeline(ranks: Ranks) -> pl.DataFrame:

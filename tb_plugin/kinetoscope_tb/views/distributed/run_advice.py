@@ -8,7 +8,8 @@ may be the slow one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -25,12 +26,21 @@ from ...distributed.imbalance.late_rank import (
     others_late,
     title,
 )
+from ...distributed.imbalance.late_stages import late_stages
 from ...distributed.imbalance.links import SLOW, links
 from ...distributed.imbalance.pipeline_bubble import pipeline_bubble
 from ...distributed.imbalance.step_times import step_rows
-from ...distributed.imbalance.stragglers import CAUSES, FEWEST_STEPS, LEAST_FRAC, LEAST_ONCE_FRAC, verdicts
+from ...distributed.imbalance.stragglers import (
+    CAUSES,
+    FEWEST_STEPS,
+    LEAST_FRAC,
+    LEAST_ONCE_FRAC,
+    late_ranks,
+    verdicts,
+)
 from ...distributed.imbalance.uneven_inputs import operator_with_more
 from ...distributed.path.pace_of_others import savings_at_pace_of_others
+from ...distributed.path.pace_of_stages import saving_of_link, savings_at_pace_of_stages
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.run import Ranks, same_rank
 from ...names import text
@@ -39,6 +49,7 @@ from ...table import DURATION, FRACTION, PROSE, TEXT, Column, Table
 from ...view import Part, View
 
 MOST_NAMED = 3
+_ORDER = ("low", "medium", "high")
 _COLORS = {
     **dict.fromkeys(("no_straggler", "no_last_rank"), "kernel"),
     **dict.fromkeys(("straggler", "slow_link", "slow_at_times", "last_rank", "pipeline", "unknown"), "communication"),
@@ -67,7 +78,8 @@ class RunAdvice(Table):
         "How much shorter a step would be if the rank were as fast as the others, simulated over all ranks; of several "
         "late ranks, the first one's row has what they save together. Of a rank that has more work in as many kernels, "
         "if that were spread over all. Without a device, how much longer it takes than the slowest rank that isn't "
-        "slow then. Missing if none is named.",
+        "slow then. Of a link between two ranks, if it were as fast as comparable ones. Of a pipeline's bubble, what "
+        "is left of it without late stages and slow links. Missing if none is named.",
         adds_up=False,
     )
     saving_frac = Column(FRACTION, "The same / the average step of the rank with the longest.")
@@ -83,25 +95,28 @@ class RunAdvice(Table):
 
 
 def run_advice(ranks: Ranks) -> pl.DataFrame:
-    """The most expensive rank first, then slow links, which make the bubble of a pipeline longer."""
+    """The most expensive rank first, then slow stages and links, which make the bubble of a pipeline longer."""
     rows = step_rows(ranks)
     complete = rows.filter("is_complete")
     step = float(complete.group_by("worker").agg(pl.col("total_ns").mean())["total_ns"].max() or 0)  # type: ignore[arg-type]
-    judgments = verdicts(rows).join(
-        ranks.workers.select("member", "worker", "rank", "host", "device"), "member", "left"
-    )
-    costs = pl.col("cost_ns") >= LEAST_FRAC * step
-    is_late = (pl.col("verdict") == "straggler") | ((pl.col("verdict") == "slow at times") & costs)
-    late = judgments.filter(is_late).sort("cost_ns", "excess_ns", descending=True)
+    workers = ranks.workers.select("member", "worker", "rank", "host", "device")
+    judgments = verdicts(rows).join(workers, "member", "left")
+    late = late_ranks(judgments, step)
+    late_in_pipeline = late_stages(ranks, rows, step).join(workers, "member", "left", maintain_order="left")
+    late_in_pipeline = late_in_pipeline.join(late, "member", "anti", maintain_order="left")
+    stages = _late_stages(late_in_pipeline.rows(named=True), rows, ranks, step)
     of_links = _slow_links(ranks)
     slow_links = [_of_link(row, ranks) for row in of_links.iter_rows(named=True)]
     is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
     late = late.filter(~is_of_link)  # the link is slow, not the rank
-    bubble = pipeline_bubble(ranks)
+    members = [*late["member"], *(late_in_pipeline["member"] if stages else ())]
+    bubble = pipeline_bubble(ranks, ranks.stages.filter(pl.col("member").is_in(members))["stage"].to_list(), slow_links)
+    of_pipeline = [*stages, *slow_links, *bubble]
     if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
-        results = [*slow_links, *bubble] or last_ranks(ranks, step) or [_unknown(rows, ranks)]
+        results = of_pipeline or last_ranks(ranks, step) or [_unknown(rows, ranks)]
     else:
-        results = [*_late_ranks(late.rows(named=True), rows, ranks), *slow_links, *bubble] or [
+        savings = partial(savings_at_pace_of_others, ranks)
+        results = [*_late_ranks(late.rows(named=True), rows, ranks, savings), *of_pipeline] or [
             _no_straggler(judgments, ranks, step, complete["wait_ns"])
         ]
     frame = pl.DataFrame(results, schema_overrides={"saving_ns": pl.Int64}, infer_schema_length=None)
@@ -120,14 +135,37 @@ def _spans_of(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def _late_ranks(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks) -> list[dict[str, Any]]:
+def _late_stages(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
+    """A row for each of the most expensive ranks of late stages, if it makes steps longer that they are late.
+
+    What a stage does when no other one waits for it, as after its last transfer, doesn't: the simulation shows that.
+    """
+    if not all(row["device"] for row in late):
+        return []
+    part_of = {cause: part for part, cause in CAUSES.items()}
+    parts = {row["worker"]: part_of[row["cause"]] for row in late}
+    together = rows.with_columns(stage=pl.lit(None, pl.Int64))
+    results = _late_ranks(late, together, ranks, partial(savings_at_pace_of_stages, ranks, rows, parts))
+    if not results or results[0]["saving_ns"] < LEAST_FRAC * step_ns:
+        return []
+    return [
+        {**row, "confidence": min(row["confidence"], "medium", key=_ORDER.index), "view": "pipeline"} for row in results
+    ]
+
+
+def _late_ranks(
+    late: list[dict[str, Any]],
+    rows: pl.DataFrame,
+    ranks: Ranks,
+    savings: Callable[[Sequence[Sequence[str]]], list[int | None]],
+) -> list[dict[str, Any]]:
     """A row for each of the most expensive ranks; the first one says what all of them save together."""
     if not late:
         return []
     names, spans = [row["worker"] for row in late], _spans_of(rows)
     choices = [*([name] for name in names[:MOST_NAMED]), names]
     has_devices = all(row["device"] for row in late)
-    *alone, together = savings_at_pace_of_others(ranks, choices) if has_devices else [None] * len(choices)
+    *alone, together = savings(choices) if has_devices else [None] * len(choices)
     longer = [max(row["late_excess_ns"], row["part_ns"]) * row["slow_steps"] / row["steps"] for row in late]
     alone = [_at_most(saving, most) for saving, most in zip(alone, longer, strict=False)]
     alone = [_spread(saving, [row]) for saving, row in zip(alone, late, strict=False)]
@@ -241,7 +279,9 @@ def _of_link(row: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         + _absent(ranks),
         "action": "Check its cables, switch and network cards, and what else uses them; compare the ranks' places in "
         "Topology.",
-        "saving_ns": None,
+        "saving_ns": None
+        if row["group"] >= 0
+        else saving_of_link(ranks, row["sender"], row["receiver"], {row["bytes"]: row["others_ns"]}),
         "confidence": "medium",
         "view": "links",
         "filter": row["link"],
