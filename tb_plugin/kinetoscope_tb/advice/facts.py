@@ -534,15 +534,15 @@ class Facts:
 
         That is computation, data, garbage collection and the like, of steps half as long again as the median one.
         """
-        nothing, counted = np.zeros(self.length.size, np.int64), self.counted
+        none, counted = np.zeros(self.length.size, np.int64), self.counted
         if self.count < _FEW_FOR_MEDIAN or not self.has_device or not self.are_alike:
-            return nothing
+            return none
         is_longer = counted & (self.length >= _LONGER * float(np.median(self.length[counted])))
         if not is_longer.any() or 2 * is_longer.sum() >= self.count:
-            return nothing
+            return none
         parts = (self.computation, *self.late.of_single_causes)
         more = sum(np.maximum(part - int(np.median(part[counted])), 0) for part in parts)
-        return np.where(is_longer, more, nothing)
+        return np.where(is_longer, more, none)
 
     @cached_property
     def idle(self) -> dict[str, float]:

@@ -24,7 +24,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading, loads_by_workers
 from .culprit import HostCulprit, culprit, in_program, launching_function
-from .extra_work import stalled
+from .extra_work import stall_of_few_steps
 from .facts import (
     LEAST_SHARE,
     Facts,
@@ -345,7 +345,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         yield _of_capture(facts)
         return
     is_launching = _is_launching(facts)
-    of_few, who = stalled(facts)
+    of_few, who = stall_of_few_steps(facts)
     lengths = facts.late.host + (facts.late.latency if is_launching else 0) - of_few
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield replace(cleared, candidate=LAUNCHING)

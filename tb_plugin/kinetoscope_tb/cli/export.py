@@ -96,7 +96,7 @@ export = click.Command(
     params=[
         *where(),
         click.Argument(["out"], metavar="OUT.json.gz", shell_complete=complete_path),
-        click.Option(["--all", "every"], is_flag=True, help="Every worker of the run, on one clock."),
+        click.Option(["--all", "all_workers"], is_flag=True, help="Every worker of the run, on one clock."),
         click.Option(["--from", "begin"], type=time, help="Start of the range, since the recording began: 1.5s, 20ms."),
         click.Option(["--to", "end"], type=time, help="End of the range."),
         click.Option(["--step"], help="One step instead of a range."),

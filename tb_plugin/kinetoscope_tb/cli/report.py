@@ -79,7 +79,7 @@ report = click.Command(
         device_option(),
         click.Argument(["out"], metavar="OUT.html", shell_complete=complete_path),
         click.Option(
-            ["--all", "every"], is_flag=True, help="Every worker and span of the run, and its ranks side by side."
+            ["--all", "all_workers"], is_flag=True, help="Every worker and span of the run, and its ranks side by side."
         ),
         click.Option(
             ["--rows"],

@@ -59,13 +59,13 @@ def _savings_of_workers(
     graph = paths.merged_graph
     workers = graph.ranks.workers.select("member", "worker")
     steps = graph.ranks.steps.join(workers, "member", "left", maintain_order="left").with_row_index("row")
-    chosen = steps.filter(pl.col("worker").is_in(list(names))).select("row", "place", "worker", "step")
+    rows_of_names = steps.filter(pl.col("worker").is_in(list(names))).select("row", "place", "worker", "step")
     less = np.zeros_like(graph.slack)
-    for row, span, worker, step in chosen.rows():
+    for row, span, worker, step in rows_of_names.rows():
         segments, classes = graph.of_one_step(row), _CLASSES_OF_PARTS.get(late[worker], _OF_HOST)
         share = shares[worker].get((span, worker, step), 0)
         less[segments] = (graph.spent[segments][:, classes].sum(axis=1) * share).astype(np.int64)
-    if chosen.is_empty():
+    if rows_of_names.is_empty():
         return None
     return np.maximum(paths.shorter(less, np.zeros_like(graph.dur)), 0)
 

@@ -49,8 +49,7 @@ class Gpus(Table):
     tc_time_frac = Column(
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
-        "matrix cores, among kernels for which this is known; missing if it isn't known for most of the time, or if "
-        "none uses them and the recording doesn't name the device, which may have none.",
+        "matrix cores, among kernels for which this is known; missing if it isn't known for most of the time.",
     )
     tc_known_frac = Column(
         FRACTION,
@@ -85,7 +84,7 @@ def gpus(trace: Trace) -> pl.DataFrame:
     units = {"matrix_units": vendor_terms(trace).matrix_units}
     every = trace.device_events.select("device", "kind", *_MEASURED)
     rows = [
-        _described(devices.facts(device)) | _spent(rows, window, devices.facts(device)) | units
+        _described(devices.facts(device)) | _spent(rows, window) | units
         for (device,), rows in sorted(every.group_by("device"), key=lambda group: group[0])
     ]
     return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))
@@ -106,13 +105,10 @@ def _described(facts: DeviceFacts) -> dict[str, Any]:
     }
 
 
-def _spent(rows: pl.DataFrame, window: tuple[int, int], facts: DeviceFacts) -> dict[str, Any]:
+def _spent(rows: pl.DataFrame, window: tuple[int, int]) -> dict[str, Any]:
     kernels = rows.filter(pl.col("kind") == "kernel")
     totals = {"kernel_total_ns": kernels["dur_ns"].sum(), "device_total_ns": rows["dur_ns"].sum()}
-    rates = _measured(kernels, window)
-    if not facts.name and not rates["tc_time_frac"]:
-        rates["tc_time_frac"] = None
-    return totals | rates
+    return totals | _measured(kernels, window)
 
 
 def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float | None]:
