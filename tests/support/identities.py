@@ -30,8 +30,7 @@ from kinetoscope_tb.measures.recording.usual_step import usual_step
 from kinetoscope_tb.measures.serving.costs import DEVICE_WORK
 from kinetoscope_tb.measures.time.breakdown import intervals_of
 from kinetoscope_tb.measures.time.idle import MOST_GAPS
-from kinetoscope_tb.measures.time.idle_causes import CAUSES
-from kinetoscope_tb.measures.time.not_shown import not_shown_times
+from kinetoscope_tb.measures.time.idle_causes import CAUSES, not_shown_times
 from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
 from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, NO_WORK, By, groups
 from kinetoscope_tb.timeline.area.pivot import area

@@ -18,7 +18,7 @@ from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.breakdown import intervals_of, loading_ranges
 from ..measures.time.host_time import SMALL_OP_NS
-from ..measures.time.not_shown import NOT_SHOWN, not_shown
+from ..measures.time.idle_causes import NOT_SHOWN, not_shown
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device

@@ -11,7 +11,7 @@ from ..measures.recording.contents import has_graphs
 from ..measures.serving.costs import LAUNCHING, QUEUED, families
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
-from ..measures.time.not_shown import NOT_IN_RECORDING, NOT_SHOWN
+from ..measures.time.idle_causes import NOT_IN_RECORDING, NOT_SHOWN
 from ..names import text
 from ..names.iterations import SERVERS
 from ..names.kernel_labels import kernel_label

@@ -17,8 +17,7 @@ from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_iterations, has_snapshot
 from ..measures.recording.usual_step import usual_step
 from ..measures.time.idle import Windows
-from ..measures.time.idle_causes import gap_parts
-from ..measures.time.not_shown import matters
+from ..measures.time.idle_causes import gap_parts, matters
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..names import text
 from ..names.text import visible

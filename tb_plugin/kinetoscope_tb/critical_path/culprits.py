@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, number_alike
 from ..arrays.intervals import Ints, cut, union
 from ..measures.time.host_stack import FRAMES, KINDS, HostStack
-from ..measures.time.not_shown import not_shown
+from ..measures.time.idle_causes import not_shown
 from ..trace import Trace
 from ..trace.results import once_per_trace
 from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..advice.facts import Facts
 from ..advice.faults import Faults
 from ..diagnostics import physics
-from ..measures.time.not_shown import matters, not_shown_times
+from ..measures.time.idle_causes import matters, not_shown_times
 from ..names import text
 from ..trace import Trace
 from ..trace.model import NumberKind

@@ -15,8 +15,7 @@ from ..calls.waiting_calls import waits_for_devices
 from ..time.breakdown import intervals_of
 from ..time.host_activity import launching_threads
 from ..time.idle import Windows
-from ..time.idle_causes import CAUSES, gap_parts
-from ..time.not_shown import NOT_SHOWN
+from ..time.idle_causes import CAUSES, NOT_SHOWN, gap_parts
 from .iterations import Iterations
 
 DEVICE_WORK = (*FAMILIES, "copy")

@@ -17,7 +17,7 @@ from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
 from ..recording.contents import has_graphs
-from ..time.not_shown import NOT_SHOWN
+from ..time.idle_causes import NOT_SHOWN
 from .attention import attention_work, has_ragged_attention, request_lengths
 from .costs import busy_families, family_times, idle_causes
 from .experts import expert_work

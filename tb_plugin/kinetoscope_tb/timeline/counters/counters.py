@@ -28,7 +28,7 @@ from ...arrays.native import Array, Function
 from ...measures.memory.levels import CPU, device_memories
 from ...measures.recording.vendor import device_noun
 from ...measures.time.breakdown import intervals_of
-from ...measures.time.not_shown import not_shown
+from ...measures.time.idle_causes import not_shown
 from ...measures.time.queues import queue_lengths
 from ...trace import Trace
 from ..core.pyramid import BUCKETS

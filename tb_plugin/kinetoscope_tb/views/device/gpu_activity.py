@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...arrays.intervals import Ints, capped_integrals, length_within
 from ...measures.recording.contents import has_kernels
 from ...measures.time.breakdown import intervals_of
-from ...measures.time.not_shown import not_shown_times
+from ...measures.time.idle_causes import not_shown_times
 from ...pictures import Lines
 from ...table import DURATION, FRACTION, ID, INSTANT, Column, Table
 from ...trace import Trace

@@ -14,7 +14,7 @@ from ...critical_path.names import NAMELESS
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
 from ...measures.recording.vendor import vendor_terms
-from ...measures.time.not_shown import NOT_IN_RECORDING
+from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
 from ...names import text
 from ...pictures import Sentence

@@ -9,7 +9,7 @@ from ...advice.serving import PART_WORDS, limiting_part, phase_words
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_device_iterations
 from ...measures.serving.limits import IDLE, phase_parts
-from ...measures.time.not_shown import NOT_SHOWN, matters
+from ...measures.time.idle_causes import NOT_SHOWN, matters
 from ...names import text
 from ...pictures import Sentence
 from ...table import PROSE, TEXT, Column, Table
