@@ -66,7 +66,7 @@ Deno.test("a gap has the cause of most of it, and none if none has more than hal
   same(causeOf(100, 0, 0), ["waiting for data"]);
   same(causeOf(70, 30, 0), ["mostly waiting for data"]);
   same(causeOf(50, 50, 0), [""]);
-  same(causeOf(0, 0, 100), ["not shown by the trace"]);
+  same(causeOf(0, 0, 100), ["not in the recording"]);
 });
 
 Deno.test("labels that would overlap or leave the row are left out", () => {

@@ -36,7 +36,7 @@ Deno.test("a gap with several causes has the time of the largest", () => {
     gapText({ ...GAP, cause: "blocked copy", cause_ns: 60_000_000, late_ns: null }),
     "Blocked copy for 60 ms of it: the next work was queued, and the host was in a copy or a synchronizing call.",
   );
-  is(gapText({ ...GAP, cause: "not shown" }), "Not shown: the device may have run work that isn't in the recording.");
+  is(gapText({ ...GAP, cause: "not shown" }), "Not in the recording: the device may have run other work.");
 });
 
 Deno.test("the label of a gap says how much of it its cause is", () => {
@@ -50,8 +50,8 @@ Deno.test("the label of a gap says how much of it its cause is", () => {
 });
 
 Deno.test("where the trace may lack work, no device is called idle", () => {
-  is(gapLabel({ dur_ns: 100, cause: "not shown", cause_ns: 100, op: "aten::copy_" }), "not shown by the trace");
-  is(gapState({ dur_ns: 100, cause: "not shown", cause_ns: 80 }), "mostly not shown by the trace");
+  is(gapLabel({ dur_ns: 100, cause: "not shown", cause_ns: 100, op: "aten::copy_" }), "not in the recording");
+  is(gapState({ dur_ns: 100, cause: "not shown", cause_ns: 80 }), "mostly not in the recording");
   is(gapState({ dur_ns: 100, cause: "not shown", cause_ns: 40 }), "idle");
   is(gapState({ dur_ns: 100, cause: "dependency", cause_ns: 100 }), "idle");
 });

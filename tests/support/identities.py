@@ -30,7 +30,7 @@ from kinetoscope_tb.measures.recording.usual_step import usual_step
 from kinetoscope_tb.measures.serving.costs import DEVICE_WORK
 from kinetoscope_tb.measures.time.breakdown import intervals_of
 from kinetoscope_tb.measures.time.idle import MOST_GAPS
-from kinetoscope_tb.measures.time.idle_causes import CAUSES
+from kinetoscope_tb.measures.time.idle_causes import CAUSES, not_shown_times
 from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
 from kinetoscope_tb.timeline.area.groups import NO_OPERATOR, NO_WORK, By, groups
 from kinetoscope_tb.timeline.area.pivot import area
@@ -373,8 +373,12 @@ def utilization(answers: Answers) -> Amounts | None:
 
 def utilization_over_time(answers: Answers) -> Amounts | None:
     """The utilization of the parts of time as time."""
-    time = (pl.col("utilization_frac") * pl.col("dur_ns")).round().cast(pl.Int64)
-    return sums(answers.table("gpu_activity").with_columns(time.alias("busy_ns")), "busy_ns", "device")
+    amounts = defaultdict[Hashable, int](int)
+    rows = answers.table("gpu_activity").select("device", "time_ns", "dur_ns", "utilization_frac").drop_nulls()
+    for device, start, length, share in rows.rows():
+        ends = np.array([start]), np.array([start + length])
+        amounts[device] += round(share * (length - int(not_shown_times(answers.trace, *ends, device)[0])))
+    return {device: amount for device, amount in amounts.items() if amount}
 
 
 def running(answers: Answers) -> Amounts | None:

@@ -7,7 +7,7 @@ const OPERATORS: Part = ["Host in operators", "var(--cpu-exec)"];
 const PYTHON: Part = ["Host in Python", "var(--python)"];
 const UNRECORDED: Part = ["Host, nothing recorded", "var(--other)"];
 const SYNCHRONIZING: Part = ["Host synchronizing", "var(--wait)"];
-const NOT_SHOWN: Part = ["Not shown by the trace", "color-mix(in srgb, var(--unexplained) 40%, var(--surface))"];
+const NOT_SHOWN: Part = ["Not in the recording", "color-mix(in srgb, var(--unexplained) 40%, var(--surface))"];
 const UNEXPLAINED: Part = ["Unexplained", "var(--unexplained)"];
 
 const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, #fff)`;
@@ -35,6 +35,7 @@ const PARTS: Record<string, Part> = {
   blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
   graph_launch_ns: ["Graph launch", "var(--memset)"],
   not_shown_ns: NOT_SHOWN,
+  not_shown: NOT_SHOWN,
   unexplained_ns: UNEXPLAINED,
   computation_ns: ["Computation", "var(--kernel)"],
   exposed_communication_ns: ["Exposed communication", "var(--communication)"],

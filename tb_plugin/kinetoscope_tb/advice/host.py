@@ -18,6 +18,7 @@ from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.breakdown import intervals_of, loading_ranges
 from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.idle_causes import NOT_SHOWN, not_shown
 from ..measures.time.worker_waits import worker_waits
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
@@ -602,14 +603,14 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     idle = facts.idle_shares(~pl.col("gap").is_in(recurring))
     shares = {cause: idle.get(cause, 0.0) for cause in UNKNOWN}
     whole, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
-    is_all_queued = shares["not shown"] < _MENTIONED * whole
-    share = whole - shares["not shown"] if is_all_queued else whole
+    is_all_queued = shares[NOT_SHOWN] < _MENTIONED * whole
+    share = whole - shares[NOT_SHOWN] if is_all_queued else whole
     if share < _HOST_BOUND or facts.is_worth(facts.capturing):
         return
     reasons = {
         "blocked copy": f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}",
         "unexplained": "work was queued, and waited for nothing that was recorded",
-        "not shown": "work from before the recording, or work whose launch isn't in it, may have run",
+        NOT_SHOWN: "work from before the recording, or work whose launch isn't in it, may have run",
     }
     causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * whole]
     evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
@@ -617,8 +618,9 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     part = f"{text.percent(share)} of {facts.unit}"
     if is_all_queued:
         title = f"{facts.subject} {is_busy} idle with work already queued for {part}, for no recorded reason."
-    elif whole - shares["not shown"] < _MENTIONED * whole:
-        title = f"For {part} the trace doesn't show whether {facts.device} {is_busy} busy."
+    elif whole - shares[NOT_SHOWN] < _MENTIONED * whole and not_shown(facts.trace)[0].size:
+        of = "the time" if facts.is_whole else facts.unit
+        title = f"{text.percent(share)} of {of} isn't in the recording: {facts.device} may have been busy then."
     else:
         title = f"For {part} no work of {facts.device} is recorded, and no reason why."
     yield Advice(

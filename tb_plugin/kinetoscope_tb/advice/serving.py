@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 
 from ..measures.recording.contents import has_graphs
-from ..measures.serving.costs import LAUNCHING, NOT_SHOWN, QUEUED, families
+from ..measures.serving.costs import LAUNCHING, QUEUED, families
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
+from ..measures.time.idle_causes import NOT_IN_RECORDING, NOT_SHOWN
 from ..names import text
 from ..names.iterations import SERVERS
 from ..names.kernel_labels import kernel_label
@@ -46,7 +47,7 @@ PART_WORDS = {
     "sampling": "sampling kernels",
     "other": "other kernels",
     "copy": "copies and fills",
-    NOT_SHOWN: "not shown",
+    NOT_SHOWN: text.uncapitalized(NOT_IN_RECORDING),
     f"{IDLE}{QUEUED}": "idle with work already queued",
     **{f"{IDLE}{cause}": f"idle while {doing}" for cause, doing in _DOING.items()},
 }

@@ -17,7 +17,7 @@ from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_iterations, has_snapshot
 from ..measures.recording.usual_step import usual_step
 from ..measures.time.idle import Windows
-from ..measures.time.idle_causes import gap_parts
+from ..measures.time.idle_causes import gap_parts, matters
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..names import text
 from ..names.text import visible
@@ -264,13 +264,18 @@ def _environment(trace: Trace, rows: Rows) -> str:
 
 def _tokens(phases: Sequence[dict[str, Any]]) -> str:
     """Tokens per second of a server, by phase."""
-    rates = [
-        f"{row['phase']} {row['tokens_per_s']:,.0f} tokens/s".replace(",", "\u202f")
-        + (f", {text.time(row['token_ns'])} per token" if row["token_ns"] is not None else "")
-        for row in phases
-        if row["tokens_per_s"] is not None
-    ]
+    rates = [_rate(row) for row in phases if row["tokens_per_s"] is not None]
     return f"The server processes: {'; '.join(rates)}." if rates else ""
+
+
+def _rate(row: dict[str, Any]) -> str:
+    """Tokens per second of a phase, a bound where much of its time isn't in the recording."""
+    is_bound = matters(row["not_shown_ns"], row["total_ns"])
+    least, most = ("at least ", "at most ") if is_bound else ("", "")
+    rate = f"{row['phase']} {least}{row['tokens_per_s']:,.0f} tokens/s".replace(",", "\u202f")
+    per_token = f", {most}{text.time(row['token_ns'])} per token" if row["token_ns"] is not None else ""
+    share = text.percent(row["not_shown_ns"] / row["total_ns"]) if is_bound else ""
+    return f"{rate}{per_token}{f' ({share} of the time is not in the recording)' if is_bound else ''}"
 
 
 def _peaks(levels: Sequence[dict[str, Any]]) -> str:

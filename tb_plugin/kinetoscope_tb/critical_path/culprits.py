@@ -2,7 +2,7 @@
 
 On a device the culprit is the kernel or copy, in an operator or a runtime call that one. Elsewhere on the host, and
 while data loads, it is what the thread did: the innermost of its Python functions and ranges. The ranges of steps say
-nothing about that, so they are never a culprit.
+nothing about that, so they are never a culprit. Nor is anything while a device may run what isn't in the recording.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, number_alike
-from ..arrays.intervals import union
+from ..arrays.intervals import Ints, cut, union
 from ..measures.time.host_stack import FRAMES, KINDS, HostStack
+from ..measures.time.idle_causes import not_shown
 from ..trace import Trace
 from ..trace.results import once_per_trace
 from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
@@ -30,11 +31,13 @@ CAUSES = (
     *("data", "communication", "host_operator", "launch", "host_sync", "host_unrecorded"),
 )
 """The cause that each class of the path is; of code outside of operators and calls where nothing is recorded."""
-WAITING = tuple(CAUSES[number] for number in WAIT_CLASSES)
-"""The causes without work."""
+NOT_SHOWN = "not_shown"
+"""The cause while it isn't in the recording whether a device is busy."""
+WAITING = (*(CAUSES[number] for number in WAIT_CLASSES), NOT_SHOWN)
+"""The causes without work that is known."""
 CAUSES_OF_CODE = ("host_python", "host_python", "host_operator", "host_annotation", "launch")
 """The cause of code that is outside of operators and calls by torch's account, for each kind of row of the stack."""
-PARTS = tuple(dict.fromkeys((*CAUSES, *CAUSES_OF_CODE)))
+PARTS = tuple(dict.fromkeys((*CAUSES, *CAUSES_OF_CODE, NOT_SHOWN)))
 """All causes, each once."""
 
 _CODE = (LOADING, BETWEEN)
@@ -83,20 +86,38 @@ class PathCulprits:
 @once_per_trace
 def path_culprits(trace: Trace) -> PathCulprits:
     """The culprits on the critical paths of all steps: computed at the first call and cached with the trace."""
-    path = path_explanation(trace).path
-    part, thread, start, end = (path[name].to_numpy() for name in ("class", "thread", "start_ns", "end_ns"))
-    is_code = np.isin(part, _CODE) & (thread != NONE)
-    events, code = np.flatnonzero(~is_code), np.flatnonzero(is_code)
+    path, segment, start, end, is_hidden = _cut_path(trace)
+    part, thread = path["class"].to_numpy()[segment], path["thread"].to_numpy()[segment]
+    is_code = np.isin(part, _CODE) & (thread != NONE) & ~is_hidden
+    events, code, gaps = (np.flatnonzero(mask) for mask in (~is_code & ~is_hidden, is_code, is_hidden))
     stack = HostStack.of(trace, np.unique(thread[code]), union(start[code], end[code]))
     activity = stack.pieces(thread[code], start[code], end[code])
-    segment = np.concatenate([events, code[activity.interval]])
-    who, culprit = _culprits(trace, path[events], stack, part[code[activity.interval]], activity.row)
-    no_row: Rows = np.full(events.size, NONE, np.int32)
-    python, host = (np.concatenate([no_row, _rows_of(stack, frame, activity.row)]) for frame in FRAMES[:2])
-    dur = np.concatenate([(end - start)[events], activity.end - activity.start])
+    own = code[activity.interval]
+    who, culprit = _culprits(trace, path[segment[events]], stack, part[own], activity.row)
+    if gaps.size:
+        nobody = {"cause": NOT_SHOWN, "name": NAMELESS, "source": None}
+        culprit = np.append(culprit, np.full(gaps.size, who.height))
+        who = pl.concat([who, pl.DataFrame([nobody], schema=who.schema)])
+    before, after = (np.full(rows.size, NONE, np.int32) for rows in (events, gaps))
+    python, host = (np.concatenate([before, _rows_of(stack, frame, activity.row), after]) for frame in FRAMES[:2])
+    dur = np.concatenate([(end - start)[events], activity.end - activity.start, (end - start)[gaps]])
+    segment = segment[np.concatenate([events, own, gaps])]
     columns = (segment, path["step"].to_numpy()[segment], dur, culprit, python, host)
     pieces = pl.DataFrame(dict(zip(PIECES, columns, strict=True)), schema=PIECES)
     return PathCulprits(pieces.sort("segment", maintain_order=True), who)
+
+
+def _cut_path(trace: Trace) -> tuple[pl.DataFrame, NDArray[np.int64], Ints, Ints, NDArray[np.bool_]]:
+    """The path, and its segments cut where what isn't in the recording begins and ends.
+
+    Of each piece its segment, start and end, and whether it isn't in the recording: what the path was then is unknown.
+    """
+    path, gaps = path_explanation(trace).path, not_shown(trace)
+    start, end = path["start_ns"].to_numpy(), path["end_ns"].to_numpy()
+    if not gaps[0].size:
+        return path, np.arange(path.height), start, end, np.zeros(path.height, bool)
+    segment, start, end, span = cut(start, end, gaps)
+    return path, segment, start, end, span >= 0
 
 
 def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFrame:
@@ -111,7 +132,8 @@ def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFram
     if is_by_operator:
         names = Names.of(trace)
         operators = names.text(names.operators(Places.of_path(path_explanation(trace).path))).gather(pieces["segment"])
-        pieces = pieces.with_columns(name=pl.coalesce(operators, "name"))
+        is_known = pl.col("cause") != NOT_SHOWN
+        pieces = pieces.with_columns(name=pl.when(is_known).then(pl.coalesce(operators, "name")).otherwise("name"))
     return pieces
 
 

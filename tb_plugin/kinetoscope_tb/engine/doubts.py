@@ -1,25 +1,43 @@
-"""What a view's numbers are worth: which of them the recording's faults make doubtful."""
+"""What a view's numbers are worth: which of them faults of the recording, or what isn't in it, make doubtful."""
 
 from __future__ import annotations
 
 from ..advice.facts import Facts
 from ..advice.faults import Faults
 from ..diagnostics import physics
+from ..measures.time.idle_causes import matters, not_shown_times
+from ..names import text
 from ..trace import Trace
 from ..trace.model import NumberKind
 from ..trace.results import once_per_recording
 from ..view import View
 
+_OF_IDLE_TIME = {"overview", "steps", "idle", "exposed_time"}
+"""The views that count time as idle, or as the host's, while it isn't in the recording whether a device is busy."""
+
 
 def doubt(trace: Trace, view: View) -> str:
-    """A sentence that says which part of a view's numbers is doubtful, and why; empty if the recording bears them.
+    """Sentences that say which part of a view's numbers is doubtful, and why; empty if the recording bears them.
 
     Views of several ranks' recordings have none: diagnostics of the run say what they lack.
     """
-    return _doubt(trace, view.rests_on) if view.rests_on else ""
+    of_faults = _doubt(trace, view.rests_on) if view.rests_on else ""
+    of_hidden = _missing_time(trace) if view.id in _OF_IDLE_TIME else ""
+    return f"{of_faults} {of_hidden}".strip()
 
 
 @once_per_recording
 def _doubt(trace: Trace, numbers: frozenset[NumberKind]) -> str:
     diagnostics = (*trace.diagnostics, *physics.diagnose(trace))
     return Faults(Facts(trace), diagnostics).doubt(numbers)
+
+
+@once_per_recording
+def _missing_time(trace: Trace) -> str:
+    """How much of the steps isn't in the recording, in a sentence; empty if too little is to matter."""
+    start, end = (trace.steps[name].to_numpy() for name in ("start_ns", "end_ns"))
+    hidden_ns, whole_ns = int(not_shown_times(trace, start, end).sum()), int((end - start).sum())
+    if not matters(hidden_ns, whole_ns):
+        return ""
+    share = text.percent(hidden_ns / whole_ns)
+    return f"{share} of the steps isn't in the recording: {Facts(trace).device} may have been busy then."

@@ -504,6 +504,7 @@ class Trace:
     replayed: ReplayedCalls | None = None
     allocating_calls: AllocatingCalls | None = None
     _recording: Trace | None = field(default=None, init=False, repr=False, compare=False)  # not of changed copies
+    _whole: Trace | None = field(default=None, init=False, repr=False, compare=False)
     results: Results = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -518,6 +519,16 @@ class Trace:
     def recording(self) -> Trace:
         """The trace as it was read, before it was joined with other recordings; the trace itself if it wasn't."""
         return self if self._recording is None else self._recording
+
+    @property
+    def whole(self) -> Trace:
+        """The trace that this one is a part of, or the trace itself."""
+        return self if self._whole is None else self._whole
+
+    def as_part_of(self, trace: Trace) -> Trace:
+        """The trace as a part of another one, some of whose rows it has."""
+        object.__setattr__(self, "_whole", trace.whole)
+        return self
 
     @property
     def recorded_op(self) -> pl.Series:

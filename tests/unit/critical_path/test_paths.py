@@ -31,6 +31,10 @@ def us(builder, method, *arguments, **keywords):
     return getattr(builder, method)(*name, at * US, dur * US, *rest, **keywords)
 
 
+WORK_BEFORE = (("launch", 0, 1, 9), ("kernel", "before", 2, 2, 9))
+"""With it, the queue is known to be empty."""
+
+
 def built(*rows, step=100):
     builder = TraceBuilder().step(1, 0, step * US)
     for method, *arguments in rows:
@@ -188,8 +192,18 @@ def test_a_row_that_began_just_when_another_stream_s_ended_waited_for_it():
 
 
 def test_a_row_that_began_long_after_all_it_is_known_to_wait_for_is_not_explained():
+    builder = built(*WORK_BEFORE, ("launch", 10, 5, 1), ("kernel", "a", 50, 100, 1))
+    assert path(builder)[-2:] == [("unexplained", "a", 15, 35), ("kernel", "a", 50, 100)]
+
+
+def test_before_a_row_that_was_behind_what_is_not_recorded_the_path_is_not_in_the_recording():
     builder = built(("launch", 10, 5, 1), ("kernel", "a", 50, 100, 1))
-    assert path(builder)[2:] == [("unexplained", "a", 15, 35), ("kernel", "a", 50, 100)]
+    assert path(builder) == [
+        ("not_shown", None, 0, 10),
+        ("not_shown", None, 10, 5),
+        ("not_shown", None, 15, 35),
+        ("kernel", "a", 50, 100),
+    ]
 
 
 def test_the_backward_pass_on_its_own_thread_is_followed():
@@ -323,7 +337,8 @@ def test_a_copy_to_pageable_memory_is_a_wait_of_the_host():
 @pytest.mark.parametrize(
     ("wait", "rows"),
     [
-        ("unexplained", [("kernel", "a", 50, 50, 1)]),
+        ("unexplained", [*WORK_BEFORE, ("kernel", "a", 50, 50, 1)]),
+        ("not_shown", [("kernel", "a", 50, 50, 1)]),
         ("host_sync", [("kernel", "a", 20, 60, 1), ("launch", 20, 65, 9, {"name": "cudaStreamSynchronize"})]),
     ],
 )
@@ -332,7 +347,7 @@ def test_nothing_is_saved_of_a_wait(wait, rows):
     parts, names = critical_path(builder.build()), critical_path_names(builder.build())
     for table in (parts, names):
         is_missing = dict(zip(table["part"], table["saved_ns"].is_null() & table["saved_frac"].is_null(), strict=True))
-        assert is_missing == {part: part == wait for part in parts["part"]}
+        assert is_missing == {part: part == wait for part in table["part"]}
         assert is_missing[wait]
 
 

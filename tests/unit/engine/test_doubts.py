@@ -56,6 +56,18 @@ def test_a_fault_that_is_small_for_the_steps_is_for_trace_health_alone():
     assert notes(found) == {}
 
 
+def test_views_of_idle_time_say_how_much_of_it_is_not_in_the_recording_and_keep_their_numbers():
+    trace = TraceBuilder().step(1, 0, 100).launch(0, 5, 1).kernel("a", 5, 15, 1).kernel("k", 40, 30).build()
+    found = {name: note for name, note in notes(trace).items() if "in the recording" in note}
+    assert set(found) == {"overview", "steps", "idle", "exposed_time"}
+    assert found["idle"].endswith("50 % of the steps isn't in the recording: the GPU may have been busy then.")
+    assert VIEWS["idle"].frame(trace, {})["idle_frac"][0] == 0.55
+
+
+def test_a_device_none_of_whose_launches_are_recorded_may_have_been_idle():
+    assert notes(TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("k", 40, 30).build()) == {}
+
+
 @pytest.mark.parametrize("form", ["text", "json", "csv"])
 def test_the_command_prints_the_note_above_the_rows(tmp_path, capsys, form):
     from kinetoscope_tb.cli import main

@@ -66,6 +66,13 @@ def test_a_device_is_busy_while_any_kernel_runs_and_full_by_its_blocks():
     assert buckets(built, 4, 1, which=1) == [[mean]] * 3
 
 
+def test_a_curve_of_a_busy_device_has_a_gap_while_that_is_not_in_the_recording():
+    built = TraceBuilder().step(1, 0, 100).launch(0, 5, 1).kernel("a", 5, 15, 1).kernel("k", 40, 30)
+    (curve,) = (values for name, *_, values in lines(built) if name == "GPU utilization")
+    assert [(at, value) for at, value in curve if value == value] == [(0, 0), (5, 1), (40, 0), (40, 1), (100, 0)]
+    assert [at for at, value in curve if value != value] == [20, 20, 70, 70]
+
+
 @pytest.mark.parametrize(
     ("call", "noun"), [("cudaLaunchKernel", "GPU"), ("hipLaunchKernel", "GPU"), ("runFunction - execute", "Device")]
 )

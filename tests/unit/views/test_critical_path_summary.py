@@ -62,7 +62,7 @@ def test_many_small_culprits_are_named_by_their_cause():
         ),
         (
             "claims/hta_mtia_rank_0.json.gz",
-            "62.9 % of the critical path is `runFunction - job_prep_and_submit_for_execution`.",
+            "62.3 % of the critical path is `runFunction - job_prep_and_submit_for_execution`.",
             "Launching: ",
         ),
         (

@@ -30,6 +30,14 @@ def test_each_part_has_its_busy_share_and_the_share_of_its_multiprocessors():
     assert table.tail(1).select("time_ns", "dur_ns", "utilization_frac").rows() == [(2400, 0, None)]
 
 
+def test_a_part_that_is_not_in_the_recording_has_no_utilization():
+    trace = TraceBuilder().step(1, 0, 100).launch(0, 5, 1).kernel("a", 5, 15, 1).kernel("k", 40, 30).build()
+    table = gpu_activity(trace, from_ns=0, to_ns=100)
+    assert table.filter(pl.col("utilization_frac").is_null())["time_ns"].to_list() == [*range(20, 40), *range(70, 101)]
+    assert table["utilization_frac"].mean() == 0.9
+    assert gpus(trace)["utilization_frac"].to_list() == [0.45]
+
+
 def test_one_device_alone_is_shown_where_it_is_chosen():
     assert gpu_activity(two_kernels(), device=1)["device"].unique().to_list() == [1]
 

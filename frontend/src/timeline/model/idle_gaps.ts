@@ -33,7 +33,7 @@ const EXPLANATIONS: Record<string, (queued: string) => string> = {
   "dependency": (queued) => `the next work ${queued}, and waited for another stream or a CPU callback`,
   "blocked copy": (queued) => `the next work ${queued}, and the host was in a copy or a synchronizing call`,
   "graph launch": (queued) => `the next work ${queued}, and the call that launches its graph hadn't returned`,
-  "not shown": () => "the device may have run work that isn't in the recording",
+  "not shown": () => "the device may have run other work",
   "unexplained": (queued) => `the next work ${queued}, and waited for nothing that was recorded`,
 };
 
@@ -58,8 +58,9 @@ export function gapText(gap: Gap): string {
     ? `was queued ${durationText(-gap.late_ns)} before it`
     : "was queued";
   const cause = String(gap.cause), explain = EXPLANATIONS[cause];
+  const name = cause === "not shown" ? NOT_SHOWN_WORDS : cause;
   const part = typeof gap.cause_ns === "number" && gap.cause_ns < Number(gap.dur_ns)
     ? ` for ${durationText(gap.cause_ns)} of it`
     : "";
-  return `${cause[0]!.toUpperCase()}${cause.slice(1)}${part}: ${explain ? explain(queued) : cause}.`;
+  return `${name[0]!.toUpperCase()}${name.slice(1)}${part}: ${explain ? explain(queued) : cause}.`;
 }

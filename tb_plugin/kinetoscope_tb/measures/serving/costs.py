@@ -15,14 +15,14 @@ from ..calls.waiting_calls import waits_for_devices
 from ..time.breakdown import intervals_of
 from ..time.host_activity import launching_threads
 from ..time.idle import Windows
-from ..time.idle_causes import CAUSES, gap_parts
+from ..time.idle_causes import CAUSES, NOT_SHOWN, gap_parts
 from .iterations import Iterations
 
 DEVICE_WORK = (*FAMILIES, "copy")
 """What a device does: families of kernels, and copies and fills."""
-NOT_SHOWN, QUEUED, LAUNCHING = "not shown", "queued", "operators and launches"
-_NOT_SHOWN, _LAUNCHING = ["not shown"], ["launch latency", "graph launch"]
-_QUEUED = [cause for cause in CAUSES if cause not in ("host late", *_NOT_SHOWN, *_LAUNCHING)]
+QUEUED, LAUNCHING = "queued", "operators and launches"
+_LAUNCHING = ["launch latency", "graph launch"]
+_QUEUED = [cause for cause in CAUSES if cause not in ("host late", NOT_SHOWN, *_LAUNCHING)]
 HOST_CAUSES = ("synchronizing", *WORK, LAUNCHING, "other", "unrecorded")
 """What the host of a server does: it waits for the device; the work of names/server_work.py; it is in operators and
 calls that launch work; in other Python or annotated code; nothing was recorded."""
@@ -93,7 +93,7 @@ def idle_causes(trace: Trace, made: Iterations) -> dict[str, Ints]:
         cause: scatter_add(late["window"].to_numpy(), np.asarray(lengths), start.size)
         for cause, lengths in zip(HOST_CAUSES, by_host, strict=True)
     }
-    for cause, names in ((NOT_SHOWN, _NOT_SHOWN), (QUEUED, _QUEUED), (LAUNCHING, _LAUNCHING)):
+    for cause, names in ((NOT_SHOWN, [NOT_SHOWN]), (QUEUED, _QUEUED), (LAUNCHING, _LAUNCHING)):
         rows = parts.filter(pl.col("cause").is_in(names))
         length = (rows["end_ns"] - rows["start_ns"]).to_numpy()
         sums[cause] = sums.get(cause, 0) + scatter_add(rows["window"].to_numpy(), length, start.size)

@@ -17,8 +17,9 @@ from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
 from ..recording.contents import has_graphs
+from ..time.idle_causes import NOT_SHOWN
 from .attention import attention_work, has_ragged_attention, request_lengths
-from .costs import NOT_SHOWN, busy_families, family_times, idle_causes
+from .costs import busy_families, family_times, idle_causes
 from .experts import expert_work
 from .iterations import Iterations, iterations
 from .matmuls import matmul_work

@@ -164,7 +164,7 @@ def _select_rows(trace: Trace, masks: dict[str, Mask]) -> Trace:
     whole["device_events"] = trace.device_events.with_columns(op=trace.recorded_op)
     frames: dict[str, Any] = {name: _rows_of(frame, name, masks[name], places) for name, frame in whole.items()}
     part = dataclasses.replace(trace, **frames)
-    return part if trace.replayed is None else _with_replays(part, trace, masks, places)
+    return (part if trace.replayed is None else _with_replays(part, trace, masks, places)).as_part_of(trace)
 
 
 def _new_numbers(mask: Mask) -> Rows:

@@ -1,8 +1,9 @@
 """Counters: memory, how busy devices are, and the queues of streams, over time.
 
-A curve holds a value until it changes. A tile of it is 512 buckets of 2^L ns, as a tile of slices is (`pyramid.py`),
-and stores for each bucket the minimum and the maximum of the value, and the last one. A share of busy time changes with
-every kernel, so for a fraction all three are its mean over the bucket.
+A curve holds a value until it changes; that of a busy device has none while this isn't in the recording. A tile of it
+is 512 buckets of 2^L ns, as a tile of slices is (`pyramid.py`), and stores for each bucket the minimum and the maximum
+of the value, and the last one. A share of busy time changes with every kernel, so for a fraction all three are its mean
+over the bucket.
 
 As bytes a tile is 3 × 512 numbers of 64 bits (double, little endian): all least ones, all largest, all last; NaN before
 the curve begins and after it ends. A batch is one tile after the other, with nothing between them.
@@ -22,10 +23,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...arrays.intervals import Intervals
 from ...arrays.native import Array, Function
 from ...measures.memory.levels import CPU, device_memories
 from ...measures.recording.vendor import device_noun
 from ...measures.time.breakdown import intervals_of
+from ...measures.time.idle_causes import not_shown
 from ...measures.time.queues import queue_lengths
 from ...trace import Trace
 from ..core.pyramid import BUCKETS
@@ -133,10 +136,29 @@ def _busy(trace: Trace) -> Iterator[Counter]:
     for device, first, last, tells_blocks in devices.sort("device").collect().iter_rows():
         span = (min(trace.window[0], first), max(trace.window[1], last))
         where = (f"{noun} {device}", device, None, (0.0, 1.0), span[1])
-        of_device = trace.device_events, device, span[0]
-        yield Counter(f"{noun} utilization", "fraction", *where, partial(_busy_curve, *of_device))
+        of_device = (trace.device_events, device, span[0]), _gaps(trace, device, span)
+        yield Counter(f"{noun} utilization", "fraction", *where, partial(_with_gaps, _busy_curve, *of_device))
         if tells_blocks:
-            yield Counter("SM efficiency", "fraction", *where, partial(_fill_curve, *of_device))
+            yield Counter("SM efficiency", "fraction", *where, partial(_with_gaps, _fill_curve, *of_device))
+
+
+def _gaps(trace: Trace, device: int, span: tuple[int, int]) -> Intervals:
+    """When it isn't in the recording whether a device is busy; what is so at an end of the steps is so beyond it."""
+    start, end = not_shown(trace, device)
+    first, last = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
+    return np.where(start == first, min(first, span[0]), start), np.where(end == last, max(last, span[1]), end)
+
+
+def _with_gaps(
+    curve_of: Callable[..., tuple[Ints, Floats]], of_device: tuple[pl.DataFrame, int, int], gaps: Intervals
+) -> tuple[Ints, Floats]:
+    """The curve of a device, without a value while it isn't in the recording; then it has no kernel either."""
+    (at, value), (start, end) = curve_of(*of_device), gaps
+    is_hidden = np.searchsorted(start, at, "right") > np.searchsorted(end, at, "right")
+    turns = np.concatenate([end, at, start])
+    values = np.concatenate([np.zeros(end.size), np.where(is_hidden, np.nan, value), np.full(start.size, np.nan)])
+    order = np.argsort(turns, kind="stable")
+    return turns[order], values[order]
 
 
 def _kernels(device_events: pl.DataFrame, device: int) -> pl.DataFrame:

@@ -37,8 +37,8 @@ class Gaps(Table):
         "Why, for most of it. host late: nothing was queued. launch latency: within 20 µs of the next launch. "
         "dependency: what was queued waited for another stream, or for a CPU callback of a graph. blocked copy: the "
         "host was in a copy or synchronizing call. graph launch: the call that launches the graph hadn't returned. "
-        "not shown: the device may have run work that wasn't recorded. unexplained: what was queued waited for nothing "
-        "recorded.",
+        "not shown: not in the recording, the device may have run work that wasn't. unexplained: what was queued "
+        "waited for nothing recorded.",
     )
     cause_ns = Column(DURATION, "How much of it has that cause.")
     host_late_ns = Column(DURATION, "How much of it nothing was queued, though the host could have queued work.")

@@ -1,7 +1,8 @@
 """GPU activity over time: how busy each device was, from the first step to the last.
 
-The same two measures as in `gpus`, whose numbers are the means of these, weighted by the parts' lengths. A part that is
-half busy may have one long kernel or a thousand short ones.
+The same two measures as in `gpus`, but of the time that is in the recording: weighted by how much of each part is, they
+add up to what `gpus` divides by all the time. A part that is half busy may have one long kernel or a thousand short
+ones.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from ...arrays.intervals import Ints, capped_integrals, length_within
 from ...measures.recording.contents import has_kernels
 from ...measures.time.breakdown import intervals_of
+from ...measures.time.idle_causes import not_shown_times
 from ...pictures import Lines
 from ...table import DURATION, FRACTION, ID, INSTANT, Column, Table
 from ...trace import Trace
@@ -33,10 +35,15 @@ class GpuActivity(Table):
     device = Column(ID, "Index of the device.")
     time_ns = Column(INSTANT, "When the part begins.")
     dur_ns = Column(DURATION, "Length of the part; the lengths differ by at most 1 ns.")
-    utilization_frac = Column(FRACTION, "Share of the part in which at least one kernel ran.")
+    utilization_frac = Column(
+        FRACTION,
+        "Share of the part in which at least one kernel ran, without what isn't in the recording, as in `idle`; "
+        "missing where that is all of it.",
+    )
     sm_efficiency_frac = Column(
         FRACTION,
-        "Mean over the part of the multiprocessors' share with work: blocks per SM of the running kernels, at most 1.",
+        "Mean over the same time of the multiprocessors' share with work: blocks per SM of the running kernels, at "
+        "most 1.",
     )
 
 
@@ -49,7 +56,7 @@ def gpu_activity(
     edges = _edges(begin, end)
     every = trace.device_events.select("device", "kind", "start_ns", "dur_ns", "blocks_per_sm")
     groups = sorted(every.filter(pl.col("kind") == "kernel").group_by("device"), key=lambda group: group[0])
-    rows = [_parts(index, kernels, edges) for (index,), kernels in groups if device in (None, index)]
+    rows = [_parts(trace, index, kernels, edges) for (index,), kernels in groups if device in (None, index)]
     return GpuActivity.of(pl.concat([pl.DataFrame(schema=GpuActivity.schema()), *rows]))
 
 
@@ -59,8 +66,9 @@ def _edges(begin: int, end: int) -> Ints:
     return np.unique(begin + np.arange(parts + 1) * (end - begin) // parts)
 
 
-def _parts(device: object, kernels: pl.DataFrame, edges: Ints) -> pl.DataFrame:
+def _parts(trace: Trace, device: int, kernels: pl.DataFrame, edges: Ints) -> pl.DataFrame:
     length = np.diff(edges)
+    whole = length - not_shown_times(trace, edges[:-1], edges[1:], device)
     blocks, start = kernels["blocks_per_sm"].to_numpy(), kernels["start_ns"].to_numpy()
     filled = np.diff(capped_integrals(start, start + kernels["dur_ns"].to_numpy(), np.nan_to_num(blocks), 1.0, edges))
     busy = length_within(intervals_of(kernels), edges[:-1], edges[1:])
@@ -69,8 +77,8 @@ def _parts(device: object, kernels: pl.DataFrame, edges: Ints) -> pl.DataFrame:
             "device": pl.Series([device] * edges.size, dtype=pl.Int64),
             "time_ns": edges,
             "dur_ns": np.append(length, 0),
-            "utilization_frac": [*_shares(busy, length), None],
-            "sm_efficiency_frac": [*_shares(filled if np.isfinite(blocks).any() else None, length), None],
+            "utilization_frac": [*_shares(busy, whole), None],
+            "sm_efficiency_frac": [*_shares(filled if np.isfinite(blocks).any() else None, whole), None],
         },
         schema=GpuActivity.schema(),
     )
@@ -79,7 +87,7 @@ def _parts(device: object, kernels: pl.DataFrame, edges: Ints) -> pl.DataFrame:
 def _shares(part: Ints | NDArray[np.float64] | None, whole: Ints) -> list[float | None]:
     if part is None:
         return [None] * whole.size
-    return [min(1.0, float(p / w)) for p, w in zip(part, whole, strict=True)]
+    return [min(1.0, float(p / w)) if w else None for p, w in zip(part, whole, strict=True)]
 
 
 VIEW = View(

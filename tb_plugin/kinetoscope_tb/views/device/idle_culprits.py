@@ -35,7 +35,7 @@ class IdleCulprits(Table):
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call (in the operator that made it) "
         "then, on the thread that launched the next work; missing if nothing is recorded, where work was queued, so "
-        "that the host delayed nothing, and where the trace doesn't show whether the device was idle.",
+        "that the host delayed nothing, and where it isn't in the recording whether the device was idle.",
         shown_as="name",
     )
     device = Column(ID, "Index of the device.")

@@ -59,7 +59,9 @@ class ActivityStrip(Table):
     dependency_ns = Column(DURATION, "The device is idle, and what is queued waits for another stream, as in `idle`.")
     blocked_copy_ns = Column(DURATION, "The device is idle, work is queued, and the host is in a copy, as in `idle`.")
     graph_launch_ns = Column(DURATION, "The device is idle while a graph is being launched, as in `idle`.")
-    not_shown_ns = Column(DURATION, "The device may have run work that wasn't recorded, as in `idle`.")
+    not_shown_ns = Column(
+        DURATION, "Not in the recording: the device may have run work that wasn't recorded, as in `idle`."
+    )
     unexplained_ns = Column(DURATION, "The device is idle, and nothing recorded says why, as in `idle`.")
     runtime_ns = Column(DURATION, "The host is in a runtime or driver call.")
     dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader.")

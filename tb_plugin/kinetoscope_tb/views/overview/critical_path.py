@@ -48,7 +48,8 @@ class CriticalPath(Table):
         "one step counts by what it delays in later ones. On average, no step gets shorter than the host takes to "
         "launch it: half of its recorded time, or what it takes without the profiler, where the recorder timed such "
         "steps: then all of this is about these. Missing for `unexplained` and `host_sync`: a wait is shorter if "
-        "what it waits for is, or if the host doesn't wait; advice says what that saves.",
+        "what it waits for is, or if the host doesn't wait; advice says what that saves. Missing also for `not_shown`: "
+        "nobody knows what ran then.",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
 

@@ -44,7 +44,8 @@ class CriticalPathCulprits(Table):
         "start), `between_kernels` (the next one was ready, and began at once), `unexplained` (an event began over "
         "20 µs after all known waits). On the host: `data` loading, `communication`, `launch` (runtime calls), "
         "`host_sync` (calls that wait for the device, copies of pageable memory to the host among them), "
-        "`host_operator`, `host_python`, `host_annotation`, and `host_unrecorded`.",
+        "`host_operator`, `host_python`, `host_annotation`, and `host_unrecorded`. `not_shown`: not in the "
+        "recording, a device may have run work that wasn't recorded.",
     )
     name = Column(
         TEXT,

@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 
 from ...critical_path.classes import ON_DEVICE
-from ...critical_path.culprits import PARTS, WAITING, WHO, path_culprits, saved_by_part
+from ...critical_path.culprits import NOT_SHOWN, PARTS, WAITING, WHO, path_culprits, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
 from ...measures.recording.vendor import vendor_terms
+from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
 from ...names import text
 from ...pictures import Sentence
@@ -44,6 +45,7 @@ _CAUSES = {
     "host_annotation": ("annotated code on the host", "cpu-exec"),
     "host_unrecorded": ("host code that wasn't recorded", "other"),
     "host_sync": ("synchronization of the host", "runtime"),
+    NOT_SHOWN: (text.uncapitalized(NOT_IN_RECORDING), "warning"),
 }
 """Each cause in words, and its color on the page."""
 
@@ -60,7 +62,9 @@ class CriticalPathSummary(Table):
     rule = Column(TEXT, "The cause of the largest part, as in the critical path by culprit.")
     title = Column(PROSE, "The largest part of the path, or its culprit if that is a quarter of the path or more.")
     evidence = Column(PROSE, "What is most of that, the other large parts, and the longest time in a row on the host.")
-    confidence = Column(TEXT, "low: most of the path is waits that the trace doesn't explain; else high.")
+    confidence = Column(
+        TEXT, "low: most of the path is not in the recording, or waits that it doesn't explain; else high."
+    )
     view = Column(TEXT, "Id of the view that says what to do.")
 
 
@@ -72,6 +76,7 @@ def critical_path_summary(trace: Trace) -> pl.DataFrame:
     who = culprits.who.with_row_index("culprit").cast({"culprit": pl.Int64})
     pieces = culprits.pieces.filter(pl.col("step").is_in(steps)).join(who, "culprit", maintain_order="left")
     pieces = pieces.join(path, "segment", maintain_order="left").filter(pl.col("dur_ns") > 0)
+    pieces = pieces.with_columns(is_host=pl.col("is_host") & (pl.col("cause") != NOT_SHOWN))
     rows = [] if pieces.is_empty() else [_row(trace, pieces, len(steps))]
     return CriticalPathSummary.of(pl.DataFrame(rows, schema=CriticalPathSummary.schema(), orient="row"))
 
@@ -99,7 +104,7 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
         sentences.append(saves)
     if trace.device_events.height and pieces["is_host"].any():
         sentences.append(_longest_on_host(trace, pieces, words))
-    confidence = "low" if cause == "unexplained" else "high"
+    confidence = "low" if cause in (NOT_SHOWN, "unexplained") else "high"
     return cause, title, " ".join(sentences), confidence, "advice"
 
 

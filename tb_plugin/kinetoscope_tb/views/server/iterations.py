@@ -44,7 +44,12 @@ class Iterations(Table):
     total_ns = Column(
         DURATION, "From there to the next iteration's start; of the last one to the end of its device work."
     )
-    token_ns = Column(DURATION, "That time per token, rounded; missing if unknown.", adds_up=False, shown_as="own unit")
+    token_ns = Column(
+        DURATION,
+        "That time per token, rounded; at most that, if a part of it isn't in the recording. Missing if unknown.",
+        adds_up=False,
+        shown_as="own unit",
+    )
     host_ns = Column(DURATION, "How long the host was in the iteration.")
     gap_ns = Column(
         DURATION,
@@ -58,7 +63,7 @@ class Iterations(Table):
     dependency_ns = Column(DURATION, "Idle while queued work waited for another stream, as there.")
     blocked_copy_ns = Column(DURATION, "Idle while queued and the host was in a copy or synchronizing call, as there.")
     graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
-    not_shown_ns = Column(DURATION, "Idle by what was recorded, though the device may have been busy, as there.")
+    not_shown_ns = Column(DURATION, "Not in the recording: the device may have run work that wasn't, as there.")
     unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
     device_events = Column(COUNT, "Kernels, copies and fills launched inside it, by graphs too.")
     graph_launches = Column(COUNT, "Launches of CUDA or HIP graphs inside it.")

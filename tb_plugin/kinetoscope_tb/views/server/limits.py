@@ -38,7 +38,7 @@ class Limits(Table):
         "for no recorded reason), or what the host did while nothing was: `idle: synchronizing`, `idle: waiting` (for "
         "a request), `sampling`, `detokenizing`, `input preparation`, `scheduling`, `operators and launches` (another "
         "operator or call, launch latency and the launch of graphs, which *Idle* has apart), `other` code, "
-        "`unrecorded`. `not shown`: the device may have been busy with what this recording doesn't hold.",
+        "`unrecorded`. `not shown`: not in the recording; the device may have run work that wasn't recorded.",
     )
     time_ns = Column(DURATION, "Time of the phase that goes to it, each instant counted once.")
     share_frac = Column(FRACTION, "Its share of the time of the phase.")

@@ -8,8 +8,8 @@ from ...advice.given import given_advice
 from ...advice.serving import PART_WORDS, limiting_part, phase_words
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_device_iterations
-from ...measures.serving.costs import NOT_SHOWN
 from ...measures.serving.limits import IDLE, phase_parts
+from ...measures.time.idle_causes import NOT_SHOWN, matters
 from ...names import text
 from ...pictures import Sentence
 from ...table import PROSE, TEXT, Column, Table
@@ -47,7 +47,9 @@ def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:
     """The columns of LimitsSummary, from the parts of a phase."""
     rows = parts.rows(named=True)
     first, _ = limiting_part(rows)
-    rate = f"{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s. " if first["tokens"] else ""
+    hidden_ns = sum(row["time_ns"] for row in rows if row["part"] == NOT_SHOWN)
+    least = "At least " if matters(hidden_ns, first["whole"]) else ""
+    rate = f"{least}{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s. " if first["tokens"] else ""
     rule = "unknown" if first["part"] == NOT_SHOWN else "host" if first["part"].startswith(IDLE) else "device"
     for advice in given_advice(trace, tuple(diagnose(trace))).advice:
         if advice.rule == _RULE:

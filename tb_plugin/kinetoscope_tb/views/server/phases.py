@@ -44,7 +44,11 @@ class Phases(Table):
     p95_ns = Column(DURATION, "At least 95 % of the iterations take no longer; rounded.", adds_up=False)
     mean_batch = Column(NUMBER, "Mean of the requests per iteration, where recorded.")
     tokens = Column(COUNT, "Tokens that the model processed, where recorded.")
-    tokens_per_s = Column(NUMBER, "These tokens per second of the iterations that recorded them.")
+    tokens_per_s = Column(
+        NUMBER,
+        "These tokens per second of the iterations that recorded them; at least that, if a part of their time isn't in "
+        "the recording, as not_shown_ns says.",
+    )
     token_ns = Column(DURATION, "Time per token: its inverse, rounded.", adds_up=False, shown_as="own unit")
     busy_ns = Column(DURATION, "Part of the total in which any kernel, copy or fill runs.")
     busy_frac = Column(FRACTION, "Busy / total.")
@@ -71,7 +75,7 @@ class Phases(Table):
     dependency_ns = Column(DURATION, "Idle while queued work waited for another stream, as there.")
     blocked_copy_ns = Column(DURATION, "Idle while queued and the host was in a copy or synchronizing call, as there.")
     graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
-    not_shown_ns = Column(DURATION, "Idle by what was recorded, though the device may have been busy, as there.")
+    not_shown_ns = Column(DURATION, "Not in the recording: the device may have run work that wasn't, as there.")
     unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
     attention_ns = Column(
         DURATION, "Sum of the kernels that compute attention, rotate queries and keys, or use the KV cache, by name."
