@@ -74,9 +74,9 @@ class Basis:
             return f"{basis} Noise is unknown: estimating it takes two steps on both sides."
         samples = f"{self.base_samples} and {self.new_samples} steps"
         return (
-            f"{basis} Noise is the variation within these: {samples} (Welch's test of times, 99 %, and of their "
-            "logarithms, 99.5 %). Another recording of the same code may differ by more: kinetoscope gate compares "
-            "several a side."
+            f"{basis} Noise is the variation within these: {samples} (Welch's test at 99 % of times and of their "
+            "logarithms, for steps that resemble their neighbors or drift). Another recording of the same code may "
+            "differ by more: kinetoscope gate compares several a side."
         )
 
 
@@ -334,13 +334,14 @@ def _noise(column: Column, rows: pl.DataFrame, sides: Sequence[Side], delta: pl.
     for name, side in zip(("base", "new"), sides, strict=True):
         # An amount that occurs in no step is 0 in each of them.
         zero, none = (0.0, side.samples) if column.adds_up else (np.nan, 0)
-        absent = {"var": zero, "n": none, "r": 0.0, "log mean": np.nan, "log var": np.nan, "log r": np.nan}
-        variance, number, correlation, *of_logarithms = (
+        absent = {"var": zero, "n": none, "error": zero, "drift": zero}
+        absent |= dict.fromkeys(("log mean", "log var", "log error", "log drift"), np.nan)
+        variance, number, error, drift, *of_logarithms = (
             rows[f"{name} {part} {column.name}"].cast(pl.Float64).fill_null(value).to_numpy()
             for part, value in absent.items()
         )
         steps = side.averaged * number / max(1, side.samples)
-        spreads.append(Spread(variance, number, correlation, steps, *of_logarithms))
+        spreads.append(Spread(variance, number, error, drift, steps, *of_logarithms))
     change = delta.cast(pl.Float64).fill_null(np.nan).to_numpy()
     return pl.Series("noise", margin(spreads[0], spreads[1], change)).fill_nan(None)
 

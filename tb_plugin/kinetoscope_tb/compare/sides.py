@@ -28,9 +28,8 @@ class Side:
 
     Args:
         frame: The view of the counted steps, amounts divided by their number if values are per step.
-        spread: Per row the variance (`var …`), number (`n …`) and correlation (`r …`) of the values of the sampled
-            steps, per column, and mean, variance and correlation of their logarithms (`log …`); None without separate
-            steps.
+        spread: Per row and column the fields of a `Spread` over the sampled steps: `var …`, `n …`, `error …`, `drift …`
+            and `log …`; None without separate steps.
         steps: Number of counted steps.
         samples: Number of steps that the spread is estimated from.
         averaged: Number of sampled steps that each value is the mean of: one where each row is a step.
@@ -108,7 +107,7 @@ def _frame(view: View, trace: Trace, arguments: Mapping[str, Any]) -> pl.DataFra
 
 
 def spread_of_rows(rows: pl.DataFrame, ids: list[str], columns: Sequence[Column], samples: int) -> pl.DataFrame:
-    """Variance, number and correlation of the values of each row over the sampled steps.
+    """How the values of each row vary over the sampled steps.
 
     In a step without the row, an amount is 0 and anything else has no value.
 
@@ -136,10 +135,12 @@ def _columns(spread: Spread, name: str) -> list[pl.Series]:
     parts = {
         "var": spread.variance,
         "n": spread.samples,
-        "r": spread.correlation,
+        "error": spread.error,
+        "drift": spread.drift,
         "log mean": spread.log_mean,
         "log var": spread.log_variance,
-        "log r": spread.log_correlation,
+        "log error": spread.log_error,
+        "log drift": spread.log_drift,
     }
     return [pl.Series(f"{part} {name}", values, pl.Float64).fill_nan(None) for part, values in parts.items()]
 

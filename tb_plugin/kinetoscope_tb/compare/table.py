@@ -51,9 +51,9 @@ def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
         f"{name}_ratio": Column(NUMBER, "New / base; missing if the base is 0 or missing."),
         f"noise_{name}": Column(
             _error_kind(kind),
-            "A difference up to this is within the spread of these steps (Welch's test at 99 %, and at 99.5 % of "
-            "logarithms, corrected for steps that resemble their neighbors). Missing unless both sides have two steps "
-            "of the same work.",
+            "A difference up to this is within the spread of these steps (Welch's test at 99 % of values and of "
+            "their logarithms, for steps that resemble their neighbors or drift). Missing unless both sides have two "
+            "steps of the same work.",
         ),
         f"{name}_verdict": Column(
             TEXT,

@@ -61,13 +61,13 @@ def test_work_outside_the_counted_steps_is_left_out():
 
 
 def test_a_difference_within_the_spread_of_the_steps_is_not_certain():
-    # Means 100 and 110; variance 400 on both sides of 3 steps that resemble their neighbors, r = 0 + 1/3: worth 1.5 steps
-    # and 1.4 degrees of freedom each. Error sqrt(800 / 1.5) = 23.09; Student's t is 6.30: margin 146.
+    # Means 100 and 110. The standard error of the mean of three even steps is 0.98 of what parts them, as in
+    # test_statistics.py: 19.6. Student's t with 4 degrees of freedom is 4.604: margin 4.604 * sqrt(2) * 19.6 = 128.
     same(
         operators(steps(80, 100, 120), steps(90, 110, 130), columns=["device_self_ns"]),
         """
         name      delta_device_self_ns  noise_device_self_ns  device_self_ns_verdict
-        aten::mm  10                    146                   not certain
+        aten::mm  10                    128                   not certain
         """,
     )
     beyond = operators(steps(80, 100, 120), steps(270, 290, 310), columns=["device_self_ns"])

@@ -41,12 +41,18 @@ def test_a_change_beyond_the_variation_is_certain():
 
 
 def test_a_small_change_of_even_steps_says_how_large_it_would_have_to_be():
-    # Steps of 99, 100 and 101 resemble their neighbors: r = 0 + 1/3, worth 1.5 steps and 1.4 degrees of freedom a side.
-    # Error sqrt(2 / 1.5) = 1.155; t with 2.8 degrees of freedom is 6.30: 7.28.
+    # The standard error of the mean of three steps 1 ms apart is 0.98, as in test_statistics.py. Student's t with
+    # 4 degrees of freedom is 4.604: 4.604 * sqrt(2) * 0.98 = 6.38.
     assert headline(trace(99, 100, 101), trace(100, 101, 102)) == (
-        "The average step: 100 → 101 ms, +1 %, not certain: with these steps a change below 7.28 ms can be "
+        "The average step: 100 → 101 ms, +1 %, not certain: with these steps a change below 6.38 ms can be "
         "chance; median 100 → 101 ms."
     )
+
+
+def test_slightly_longer_first_steps_hide_no_clean_change():
+    base = trace(14.69, 14.7, 14.673, 14.547, 14.576, 14.605, 14.608, 14.613)
+    new = trace(15.957, 16.098, 16.004, 16.133, 16.178, 16.06, 16.141, 16.153)
+    assert headline(base, new).startswith("The average step: 14.6 → 16.1 ms, +10 %, more than the steps vary;")
 
 
 def test_single_steps_are_not_certain():
