@@ -33,17 +33,22 @@ _FEW_KERNELS = 4  # times TINY_NS: a call that takes longer isn't explained by t
 
 @dataclass(frozen=True)
 class Cause:
-    """A likely cause: a sentence with its evidence, and what to do."""
+    """A cause: a sentence with its evidence, what to do, and whether it is likely, or else just possible."""
 
     sentence: str
     action: str
+    is_likely: bool = True
 
 
 Finder = Callable[[Group, Limits], Cause | None]
 
 
 def misaligned(group: Group, limits: Limits) -> Cause | None:
-    """Sizes that aren't multiples of 16 bytes, so that matrices can't be loaded in full width."""
+    """Sizes that aren't multiples of 16 bytes, so that matrices can't be loaded in full width.
+
+    Only those of contiguous dimensions matter: of the output that is the last one, and an input surely has one of such
+    a size if both of its sizes are. Of others the shapes don't say it.
+    """
     sizes, per_load = product_sizes(group.name, group.shapes), _PER_LOAD.get(group.number_format or "", 0)
     aligned = alignment(group.kernel)
     if sizes is None or not per_load or (aligned is not None and aligned >= per_load):
@@ -58,10 +63,13 @@ def misaligned(group: Group, limits: Limits) -> Cause | None:
     old = written_for(group.kernel)
     is_old = old is not None and limits.compute_capability is not None and old < limits.compute_capability
     name = f", and is one for compute capability {old[0]}.{old[1]}" if old and is_old and which else ""
-    consequence = which + name if which else ", so rows can't be loaded 16 bytes at a time"
+    is_sure = bool(which) or sizes.n in odd or {sizes.m, sizes.k} <= set(odd)
+    where = ", so" if is_sure else f"; if {'it is' if len(odd) == 1 else 'they are'} contiguous in an input,"
+    consequence = which + name if which else f"{where} rows can't be loaded 16 bytes at a time"
     return Cause(
         f"{listed} {'is' if len(odd) == 1 else 'are'} no multiple of {per_load}{consequence}",
         f"Pad {listed} to {padded} (multiples of {per_load}), or choose sizes that are multiples of 64 or 128.",
+        is_sure,
     )
 
 

@@ -291,7 +291,7 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
     which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {text.uncapitalized(_SUBJECTS[family])}"
     what = "the memory's bandwidth" if family == "memory" else "their roof"
-    why, action = _why(kernels, named)
+    why, action, is_likely = _why(kernels, named)
     shared = _shared(kernels, chosen)
     overlap = (
         f" For {text.percent(shared)} of it other kernels run at the same time, and take a part of the device."
@@ -306,7 +306,7 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
         f"{largest_groups(named, facts.count)}.{overlap} {why}",
         action,
         None,
-        "medium" if overlap else kernels.confidence(named),
+        "medium" if overlap or not is_likely else kernels.confidence(named),
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
         facts.mean(running),
@@ -361,25 +361,27 @@ def _far_below(kernels: _Kernels, family: str) -> list[int]:
     return chosen
 
 
-def _why(kernels: _Kernels, groups: Sequence[Group]) -> tuple[str, str]:
-    """(the likely cause of most of the lost time, what to do about it)."""
+def _why(kernels: _Kernels, groups: Sequence[Group]) -> tuple[str, str, bool]:
+    """(the cause of most of the lost time, what to do about it, whether it isn't just a possible one)."""
     lost: dict[str, float] = {}
     first: dict[str, tuple[Group, Cause]] = {}
     for group in groups:
         kind, cause = cause_of(group, kernels.work.limits[group.device]) or ("", None)
         lost[kind] = lost.get(kind, 0.0) + group.time_ns - (group.roof_ns or 0.0)
-        if cause:
-            first.setdefault(kind, (group, cause))
+        if cause and (kind not in first or cause.is_likely > first[kind][1].is_likely):
+            first[kind] = group, cause
     most = max(lost, key=lambda kind: lost[kind])
     if not most:
         return (
             "Neither the shapes nor the names of the kernels show why.",
             "Try other kernels for these shapes (`torch.compile(mode='max-autotune')`, a newer library), and look into "
             "the kernel with Nsight Compute or ROCm Compute Profiler.",
+            True,
         )
     group, cause = first[most]
     about = "" if group is groups[0] else f" (of `{group.name}` {inputs_of(group)})"
-    return f"Likely cause{about}: {cause.sentence}.", cause.action
+    how = "Likely" if cause.is_likely else "Possible"
+    return f"{how} cause{about}: {cause.sentence}.", cause.action, cause.is_likely
 
 
 def _elementwise(kernels: _Kernels) -> Iterator[Advice]:

@@ -89,6 +89,23 @@ def test_sizes_that_pad_badly_are_named_before_half_of_the_roof():
     assert rules(steps(matmul(4096, 4096, 4096, 0.6))) == []
 
 
+@pytest.mark.parametrize(
+    ("sizes", "is_likely"),
+    [
+        ((4096, 4096, 4097), False),  # of a backward pass: 4097 tokens, of which no matrix has rows
+        ((4097, 4096, 4096), False),
+        ((4096, 4097, 4096), True),  # the rows of the output
+        ((4097, 4096, 4097), True),  # the first input has no other rows
+    ],
+)
+def test_sizes_that_may_not_be_those_of_rows_are_a_possible_cause(sizes, is_likely):
+    finding = row(steps(matmul(*sizes, 0.6)), "matmul_below_roof")
+    words, confidence = ("Likely cause: 4097", "high") if is_likely else ("Possible cause: 4097", "medium")
+    assert words in finding["evidence"]
+    assert finding["confidence"] == confidence
+    assert ("if it is contiguous in an input, rows can't be loaded" in finding["evidence"]) is not is_likely
+
+
 def test_short_calls_are_bound_by_their_launch_and_not_by_the_roof():
     trace = steps(("aten::mm", GEMM, [[64, 64], [64, 64]], [BF16, BF16], 4 * US), times=200)
     assert "matmul_below_roof" not in rules(trace)
