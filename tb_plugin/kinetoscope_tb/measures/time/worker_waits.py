@@ -35,12 +35,12 @@ def worker_waits(trace: Trace) -> NDArray[np.integer]:
     if rows.size < _FEWEST:
         return rows[:0]
     python, least_ns = trace.python_calls, _VERY_MUCH * float(np.median(np.diff(start)))
-    waited = host["self_ns"].to_numpy()[rows]
+    wait_ns = host["self_ns"].to_numpy()[rows]
     if not python.is_empty():
         on_thread = (python["thread"] == thread).to_numpy()
         waits = intervals_of(python, on_thread & map_categories(python["name"], is_wait))
-        waited, least_ns = length_within(waits, start, start + dur), least_ns * _MUCH / _VERY_MUCH
-    is_wait_call = (waited >= least_ns) & (waited >= _MOST * dur) & (dur > 0)
+        wait_ns, least_ns = length_within(waits, start, start + dur), least_ns * _MUCH / _VERY_MUCH
+    is_wait_call = (wait_ns >= least_ns) & (wait_ns >= _MOST * dur) & (dur > 0)
     since = int(is_wait_call.argmax())
     is_steady = is_wait_call[since:].mean() >= _NEARLY_ALL and is_wait_call.mean() >= _MOST
     return rows[is_wait_call] if is_steady and is_wait_call.sum() >= _FEWEST else rows[:0]
