@@ -254,7 +254,7 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     """Steps that take longer since devices wait for the host in them."""
     if stalls_without_graphs(facts):
         return
-    lengths, who = stall_of_few_steps(facts)
+    lengths, who = few_stalls(facts)
     which, median = lengths > 0, float(np.median(facts.length[facts.counted]))
     if not which.any():
         return
@@ -291,7 +291,7 @@ def stalls_without_graphs(facts: Facts) -> bool:
     return bool(which.any() and (replays[which] == 0).all() and (replays[facts.counted & ~which] > 0).all())
 
 
-def stall_of_few_steps(facts: Facts) -> tuple[Ints, tuple[str, Intervals, Culprit] | None]:
+def few_stalls(facts: Facts) -> tuple[Ints, tuple[str, Intervals, Culprit] | None]:
     """How long devices wait in each step for what makes few steps longer, if that is worth a word; and what it is.
 
     Where it is known, what else they wait for there isn't part of it: other steps may have that, too.

@@ -534,15 +534,15 @@ class Facts:
 
         That is computation, data, garbage collection and the like, of steps half as long again as the median one.
         """
-        none, counted = np.zeros(self.length.size, np.int64), self.counted
+        no_time, counted = np.zeros(self.length.size, np.int64), self.counted
         if self.count < _FEW_FOR_MEDIAN or not self.has_device or not self.are_alike:
-            return none
+            return no_time
         is_longer = counted & (self.length >= _LONGER * float(np.median(self.length[counted])))
         if not is_longer.any() or 2 * is_longer.sum() >= self.count:
-            return none
+            return no_time
         parts = (self.computation, *self.late.of_single_causes)
         more = sum(np.maximum(part - int(np.median(part[counted])), 0) for part in parts)
-        return np.where(is_longer, more, none)
+        return np.where(is_longer, more, no_time)
 
     @cached_property
     def idle(self) -> dict[str, float]:
@@ -649,6 +649,7 @@ class Late:
         reads: The calls (rows of launches) that waited when gaps began.
         gaps: How many gaps there are with either, that began in no wait.
         ends: The GPU events that ended these (rows of device_events), and how long each was late.
+        host_parts: When gaps have a part that the host is late for, and for how long of it for none of these reasons.
         in_longest_ns: How much it is late for in the three longest gaps per step.
         calls: The name of the call that took most of the gaps, of those that neither wait for a device nor take memory
             from one; empty if there is none.
@@ -689,6 +690,7 @@ class Late:
         pieces = pl.concat([late, latency.filter(pl.Series(is_launch))]).filter(~pl.col("gap").is_in(waits))
         self.gaps = pieces["gap"].n_unique()
         self.ends = ends_of(facts, pieces)
+        self.host_parts = start, end, rest
         self.in_longest_ns = _in_longest(late["gap"], rest, _FEW_GAPS * facts.count)
         others = without(merge([(start, end)]), ranges["setting_up"])
         self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))

@@ -25,7 +25,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading, loads_by_workers
 from .culprit import HostCulprit, culprit, in_program, launching_function
-from .extra_work import stall_of_few_steps
+from .extra_work import few_stalls
 from .facts import (
     LEAST_SHARE,
     Facts,
@@ -346,7 +346,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         yield _of_capture(facts)
         return
     is_launching = _is_launching(facts)
-    of_few, who = stall_of_few_steps(facts)
+    of_few, who = few_stalls(facts)
     lengths = facts.late.host + (facts.late.latency if is_launching else 0) - of_few
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
         yield replace(cleared, candidate=LAUNCHING)
@@ -369,7 +369,7 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
-    single = _recurring(facts, waiting, rest) or _longest_gap(rest, waiting)
+    single = _recurring(facts, waiting, rest) or _longest_gap(facts, late, waiting)
     added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
@@ -408,9 +408,10 @@ def _where(facts: Facts, who: HostCulprit | None, rest: Intervals, said_ns: int)
     return f", {text.part_of_time(who.inside_ns / max(1, said_ns))} in {who.words}", who.names
 
 
-def _longest_gap(late: Intervals, waiting_ns: int) -> str:
+def _longest_gap(facts: Facts, late: Intervals, waiting_ns: int) -> str:
     """The longest gap, if it alone is much of the time in which the host is late, as a sentence; else empty."""
-    longest = int((late[1] - late[0]).max(initial=0))
+    start, end, lengths = facts.late.host_parts
+    longest = int(np.minimum(lengths, length_within(late, start, end)).max(initial=0))
     return f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
 
 

@@ -89,7 +89,8 @@ class Spread:
     def steps_in_words(self, names: Sequence[str], noun: str) -> str:
         """Which steps a share is of: every step, the average step, step 25, step 25 and 4 others."""
         if not self.is_rare:
-            is_usual = self.has.all() and self.cost.min() >= _USUAL * self.cost.mean()
+            have_share = (self.cost >= self.least * self.length).all()  # also where a step does more for another reason
+            is_usual = have_share and self.has.all() and self.cost.min() >= _USUAL * self.cost.mean()
             return f"every {noun}" if is_usual else f"the average {noun}"
         step_names = [names[step] for step in self.steps]
         if len(step_names) > _LISTED:

@@ -249,7 +249,7 @@ def _with_own_operator(lateness: Lateness) -> Claim:
     if other is None or not late.steps:
         return claim
     operators, of_other = (
-        {row["name"]: row for row in answer.rows.get("top", ()) if row["kind"] == "operator"}
+        {row["name"]: row for row in answer.rows.get("top", ()) if row["kind"] == "operator" and row["calls"]}
         for answer in (late, other)
     )
     # What isn't among the other's first ones takes no longer than these.

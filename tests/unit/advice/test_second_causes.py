@@ -40,6 +40,7 @@ def test_what_every_step_waits_for_is_a_share_of_steps_without_a_collection():
     rows = claims(body, 10)
     assert rows["garbage_collection"].saving_ns == pytest.approx(10 * MS, rel=0.05)
     assert rows["host_bound"].culprit.function == "log.py(14): append"
+    assert " of the average step, most of it in " in rows["host_bound"].title
     assert rows["host_bound"].saving_ns == pytest.approx(3 * MS, rel=0.05)
 
 

@@ -138,15 +138,6 @@ def test_how_much_of_kernel_time_shows_whether_it_is_of_tensor_cores():
     assert table.select("tc_time_frac", "tc_known_frac").rows() == [(1.0, 0.75)]
 
 
-def test_a_device_without_a_name_may_have_no_tensor_cores():
-    def time_in_tensor_cores(**recorded):
-        trace = TraceBuilder(**recorded).step(1, 0, 100).kernel("ampere_sgemm_128x64_nn", 0, 60).build()
-        return gpus(trace)["tc_time_frac"].to_list()
-
-    assert time_in_tensor_cores() == [None]
-    assert time_in_tensor_cores(deviceProperties=[{"id": 0, "name": "H100"}]) == [0.0]
-
-
 def test_kernels_outside_the_steps_leave_a_gpu_idle():
     trace = TraceBuilder().step(1, 0, 100).kernel("k", 200, 40).build()
     same(
