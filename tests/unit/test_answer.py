@@ -320,8 +320,10 @@ def test_what_the_host_of_a_rank_saves_is_bounded_by_ranks_that_it_waits_for(wai
     times = {"total_ns": pl.lit(11 * MS, pl.Int64), "wait_ns": pl.lit(wait_ms * MS, pl.Int64)}
     frames = {"rank_steps": steps_of_ranks([11 - wait_ms] * 4).with_columns(**times)}
     own = of_rank("rank2", "host_bound", "copies")
-    claims = own.claims[0], replace(own.claims[1], saving_ns=2 * MS)
-    answer = with_ranks(replace(own, claims=claims), frames, EVERY_VIEW, 3)
+    ranges = replace(own.claims[0], saving_low_ns=0, saving_high_ns=7 * MS), replace(own.claims[1], saving_ns=2 * MS)
+    answer = with_ranks(replace(own, claims=ranges), frames, EVERY_VIEW, 3)
+    (of_host,) = (claim for claim in answer.claims if claim.id == "host_bound")
+    assert (of_host.saving_low_ns, of_host.saving_high_ns) == (0, MS if wait_ms == 4 else 7 * MS)
     assert {claim.id: claim.saving_ns for claim in answer.claims} == {"host_bound": saving_ms * MS, "copies": 2 * MS}
     assert answer.verdict.id == ("host_bound" if wait_ms == 2 else "copies")
     said = "waits 4 ms per step for others, the slowest of which takes 10 ms without waiting: while it does, this rank "

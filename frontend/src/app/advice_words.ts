@@ -2,7 +2,7 @@
 
 import type { Summary, Table } from "../api/types.ts";
 
-const OF_RUN = ["title", "evidence", "action", "saving_ns", "saving_frac"] as const;
+const OF_RUN = ["title", "evidence", "action", "saving_ns", "saving_frac", "saving_low_ns", "saving_high_ns"] as const;
 
 /** Advice in the words of a summary. */
 export function inWordsOf({ verdict, also }: Summary, advice: Table): Table {

@@ -74,16 +74,16 @@ const FASTER = "faster"; // in the address: "kernel:75,copy:20"
 const percentsIn = (text: string) =>
   new Map(text.split(",").filter(Boolean).map((of) => of.split(":") as [string, string]));
 
-/** "If it took 50 % less", for one part of the bar: what a step would save. */
+/** "If it took 50 % less", for one part of the bar: what a step would save; nothing for a wait, which has no saving. */
 function PartSlider({ view, cause }: { view: string; cause: string }) {
   const scope = useTableScope(), percents = percentsIn(scope.get(FASTER)), less = percents.get(cause) ?? USUAL;
   const { choices } = viewEntry(view)!.parameters.find(({ name }) => name === "percent")!;
   const table = tableOf(useAnswer(view, less === USUAL ? {} : { percent: less }));
   const row = table?.data.part?.indexOf(cause) ?? -1;
-  const saved = (name: string) => Number(table?.data[name]?.[row] ?? 0);
+  const saved = (name: string) => table?.data[name]?.[row] as number | null;
   const pick = (value: string) =>
     scope.go({ [FASTER]: [...percents.set(cause, value)].map((of) => of.join(":")).join(",") });
-  return (
+  return saved("saved_ns") === null ? null : (
     <>
       <Stops
         label={`If ${timePart(cause).name} took less time`}
@@ -146,7 +146,7 @@ function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: 
                 {whatIf ? quantity(time, "duration") : `${scaled(time, units)} ${units.unit}`}
               </b>
               <span class="quiet">{percent(time / whole)} %</span>
-              {whatIf && !/unexpl|sync/.test(cause) && <PartSlider view={whatIf} cause={cause} />}
+              {whatIf && <PartSlider view={whatIf} cause={cause} />}
             </li>
           );
         })}

@@ -134,7 +134,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     if not loaders:
         return
     if cleared := facts.cleared("data loading", lengths, "waiting for data"):
-        yield _slow_workers(facts) or cleared
+        yield _slow_workers(facts, waiting) or cleared
         return
     if cleared := _of_first_batch(facts, lengths):
         yield cleared
@@ -167,21 +167,27 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def _slow_workers(facts: Facts) -> Advice | None:
-    """The main thread waits for workers while devices still work, and then launches the next work too late."""
+def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
+    """The main thread waits for workers while devices still work, and then launches the next work too late.
+
+    Args:
+        facts: Of the trace.
+        exposed_ns: How long the average step waits for data while devices don't work.
+    """
     if not facts.has_device:
         return None
     calls = intervals_of(facts.trace.host_events[worker_waits(facts.trace)])
     lengths, idle = length_within(calls, facts.windows.start, facts.windows.end), facts.exposed["idle"]
     if not (facts.is_worth(lengths) and facts.is_worth(idle)):
         return None
+    works = f"{facts.device} still {'work' if facts.waits == 'wait' else 'works'}"
+    clause = f", most of it while {works}" if exposed_ns < _HALF * facts.mean(lengths) else ""
     return Advice(
         "data_loading",
         f"{facts.share_of_steps(lengths)} waits for data, and then launches work too late.",
-        f"{facts.part_of(lengths)} are waits of the main thread for the loader's workers{facts.recurs(lengths)}, most "
-        f"of it while {facts.device} still {'work' if facts.waits == 'wait' else 'works'}. They take longer for a "
-        f"batch than {facts.device} for a {facts.plain_noun}, so what else the host does in less time, it waits for "
-        "data instead.",
+        f"{facts.part_of(lengths)} are waits of the main thread for the loader's workers{facts.recurs(lengths)}"
+        f"{clause}. They take longer for a batch than {facts.device} for a {facts.plain_noun}, so what else the host "
+        "does in less time, it waits for data instead.",
         _FASTER_BATCHES,
         None,
         "medium",
@@ -193,7 +199,7 @@ def _slow_workers(facts: Facts) -> Advice | None:
 
 
 def _of_first_batch(facts: Facts, lengths: Ints) -> Cleared | None:
-    """That only the first step waits for its batch, though that takes no longer than later ones, which are hidden.
+    """That only the first step waits for its batch, though that takes no longer than later ones, which are clause.
 
     The device has nothing queued yet where a recording begins.
     """

@@ -283,7 +283,11 @@ def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Cla
         f"{text.time(most_ns)}, not {text.time(saving_ns)}."
     )
     frac = None if claim.saving_frac is None else claim.saving_frac * most_ns / saving_ns
-    return replace(claim, evidence=evidence, saving_ns=most_ns, saving_frac=frac)
+    low_ns, high_ns = (
+        None if bound is None else min(bound, most_ns) for bound in (claim.saving_low_ns, claim.saving_high_ns)
+    )
+    whole = replace(claim, evidence=evidence, saving_ns=most_ns, saving_frac=frac)
+    return replace(whole, saving_low_ns=low_ns, saving_high_ns=high_ns)
 
 
 def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording: Answer) -> Claim:

@@ -88,6 +88,7 @@ def test_other_work_of_the_host_only_waits_longer_for_workers_if_it_takes_less()
     claim = claims["data_loading"]
     assert "host_bound" not in claims
     assert claim.title == "58 % of the average step waits for data, and then launches work too late."
+    assert ", most of it while the GPU still works. " in claim.evidence
     assert claim.saving_ns == pytest.approx(4.7 * MS, rel=0.1)
     assert "raise `num_workers`" in claim.action
     assert "by what was recorded steps would be as long without" in claims["nothing_to_fix"].evidence

@@ -336,9 +336,9 @@ DAMAGED = {
 def test_a_damaged_side_car_costs_itself_and_is_a_finding(trace: Path, name: str, content: bytes, problem: str) -> None:
     alone = open_profile(str(trace), None, None, None)
     (trace.parent / name).write_bytes(content)
-    beside = open_profile(str(trace), None, None, None)
-    assert beside.overview.equals(alone.overview)
-    found = beside.health.filter(rule="captures_damaged")["consequence"].to_list()
+    profile = open_profile(str(trace), None, None, None)
+    assert profile.overview.equals(alone.overview)
+    found = profile.health.filter(rule="captures_damaged")["consequence"].to_list()
     assert [f"{name} (these notes about graphs {problem}" in one for one in found] == [True] * bool(problem)
 
 

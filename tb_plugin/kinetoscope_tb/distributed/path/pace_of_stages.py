@@ -70,28 +70,25 @@ def _savings_of_workers(
     return np.maximum(paths.shorter(less, np.zeros_like(graph.dur)), 0)
 
 
-def saving_of_link(ranks: Ranks, sender: int, receiver: int, others_ns: Mapping[int, int]) -> int | None:
-    """How much shorter the average complete step would be, in ns, if a link between two ranks were like the others.
+def savings_of_links(ranks: Ranks, links: Sequence[tuple[int, int, int, int]]) -> list[int | None]:
+    """How much shorter the average complete step would be, in ns, if each of some links were like the others.
 
     Args:
         ranks: The traces.
-        sender: The rank that sends.
-        receiver: The rank that receives.
-        others_ns: How long other links take for messages of some sizes.
+        links: The ranks that send and receive, the size of a message, and how long other links take for it, in ns.
     """
-    (saving,) = mean_savings(ranks, [partial(_savings_of_link, sender, receiver, others_ns)])
-    return saving
+    return mean_savings(ranks, [partial(_savings_of_link, *link) for link in links])
 
 
-def _savings_of_link(sender: int, receiver: int, others_ns: Mapping[int, int], paths: Paths) -> Ints | None:
+def _savings_of_link(sender: int, receiver: int, size: int, others_ns: int, paths: Paths) -> Ints | None:
     graph = paths.merged_graph
     calls = graph.ranks.calls.with_columns(bytes=pl.col("bytes").max().over("match"))
     ends = [("send", sender, receiver), ("recv", receiver, sender)]
     is_of_link = pl.any_horizontal(
         (pl.col("kind") == kind) & (pl.col("rank") == rank) & (pl.col("peer") == peer) for kind, rank, peer in ends
     )
-    like_others = pl.col("bytes").replace_strict(others_ns, default=None, return_dtype=pl.Int64)
-    usual = calls.select(pl.when(is_of_link & pl.col("match").is_not_null()).then(like_others)).to_series()
+    is_like = is_of_link & pl.col("match").is_not_null() & (pl.col("bytes") == size)
+    usual = calls.select(pl.when(is_like).then(pl.lit(others_ns, pl.Int64))).to_series()
     if usual.null_count() == usual.len():
         return None
     transfer = graph.dur - graph.wait

@@ -40,7 +40,7 @@ from ...distributed.imbalance.stragglers import (
 )
 from ...distributed.imbalance.uneven_inputs import operator_with_more
 from ...distributed.path.pace_of_others import savings_at_pace_of_others
-from ...distributed.path.pace_of_stages import saving_of_link, savings_at_pace_of_stages
+from ...distributed.path.pace_of_stages import savings_at_pace_of_stages, savings_of_links
 from ...distributed.process_groups import RankSet, spelled
 from ...distributed.run import Ranks, same_rank
 from ...names import text
@@ -106,7 +106,7 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     late_in_pipeline = late_in_pipeline.join(late, "member", "anti", maintain_order="left")
     stages = _late_stages(late_in_pipeline.rows(named=True), rows, ranks, step)
     of_links = _slow_links(ranks)
-    slow_links = [_of_link(row, ranks) for row in of_links.iter_rows(named=True)]
+    slow_links = _of_links(of_links, ranks)
     is_of_link = (pl.col("cause") == CAUSES["transfer_ns"]) & pl.col("rank").is_in(_ranks_of(of_links, ranks))
     late = late.filter(~is_of_link)  # the link is slow, not the rank
     members = [*late["member"], *(late_in_pipeline["member"] if stages else ())]
@@ -268,7 +268,15 @@ def _ranks_of(links_of_ranks: pl.DataFrame, ranks: Ranks) -> list[int]:
     return sorted({*in_groups, *(rank for pair in paired for rank in pair)})
 
 
-def _of_link(row: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
+def _of_links(slow: pl.DataFrame, ranks: Ranks) -> list[dict[str, Any]]:
+    """A row for each slow link; those of groups have no saving, since a collective uses several links."""
+    pairs = slow.filter(pl.col("group") < 0).select("link", "sender", "receiver", "bytes", "others_ns").rows()
+    names = [name for name, *_ in pairs]
+    savings = dict(zip(names, savings_of_links(ranks, [(s, r, size, ns) for _, s, r, size, ns in pairs]), strict=True))
+    return [_of_link(row, savings.get(row["link"]), ranks) for row in slow.iter_rows(named=True)]
+
+
+def _of_link(row: dict[str, Any], saving_ns: int | None, ranks: Ranks) -> dict[str, Any]:
     return {
         "rule": "slow_link",
         "title": f"{row['link'][0].upper()}{row['link'][1:]} moves data slowly: it takes "
@@ -279,9 +287,7 @@ def _of_link(row: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         + _absent(ranks),
         "action": "Check its cables, switch and network cards, and what else uses them; compare the ranks' places in "
         "Topology.",
-        "saving_ns": None
-        if row["group"] >= 0
-        else saving_of_link(ranks, row["sender"], row["receiver"], {row["bytes"]: row["others_ns"]}),
+        "saving_ns": saving_ns,
         "confidence": "medium",
         "view": "links",
         "filter": row["link"],
