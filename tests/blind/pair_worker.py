@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from pair_noise import noise  # a script finds its neighbor
 from torch.nn import functional
 from torch.profiler import record_function
 from torch.utils.data import DataLoader, Dataset
@@ -29,6 +30,8 @@ RANKS = 2
 TURNS, STEPS = 31, 3  # steps of a turn
 TURNS_OF_WORKERS, STEPS_OF_WORKERS = 11, 12
 """As many steps for each of 1 to 4 workers, whose batches may come all at once."""
+ROUNDS = 5  # of so many turns, until the ratio of a pair is certain enough
+ENOUGH = 0.045  # two standard errors of it
 TIMED_STEPS = 8  # before a recording
 RECORDINGS = 2  # of each job: the one counts whose steps are most like those that were measured
 PREFETCHED = 2  # batches of a worker
@@ -154,9 +157,14 @@ def run_pair(pair: dict[str, Any], rank: int, groups: dict[int, Any], out: Path)
     loops = {side: Loop(Job(**pair[side]), rank, groups) for side in ("before", "after")}
     times: dict[str, list[float]] = {side: [] for side in loops}
     has_workers = any(loop.job.workers for loop in loops.values())
-    for _ in range(TURNS_OF_WORKERS if has_workers else TURNS):
-        for side, loop in loops.items():
-            in_turn(loop, lambda loop=loop, side=side: times[side].append(seconds_of_step(loop)))
+    for _ in range(ROUNDS):
+        for _ in range(TURNS_OF_WORKERS if has_workers else TURNS):
+            for side, loop in loops.items():
+                in_turn(loop, lambda loop=loop, side=side: times[side].append(seconds_of_step(loop)))
+        is_certain = torch.tensor([rank == 0 and noise(times["before"], times["after"]) <= ENOUGH])
+        dist.broadcast(is_certain, 0)  # all ranks measure as long
+        if is_certain:
+            break
     for number in range(RECORDINGS):
         for side, loop in loops.items():
             path = out / f"{pair['name']}.{side}.{number}.{rank}.json.gz"

@@ -20,18 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kinetoscope_tb.critical_path.explanation import path_explanation
+from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.advice.model import Candidate
+from kinetoscope_tb.advice.saving_range import saving_range
+from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace import Trace
+
+from .pair_noise import noise
 
 REDUCTION = r"reduction|gloo:all_?reduce"
 LOADER = r"enumerate\(DataLoader\)"
 CHANGE = 0.02  # of a step: less is noise, without a sign
 MOST_NOISE = 0.05  # of a measured ratio: with more, it says nothing about predictions
-_OF_MEDIAN, _OF_MAD = 1.2533, 1.4826
-"""The standard error of a median / that of a mean, and a standard deviation / a median deviation, of normal values."""
 
 
 @dataclass(frozen=True)
@@ -54,25 +58,68 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """Steps in milliseconds, as measured and as predicted; `noise`: two standard errors of the measured ratio, of it."""
+class Measurement:
+    """What a change did to a job on some machine.
 
-    pair: Pair
+    Attributes:
+        name: That of the pair.
+        target: What takes less time afterwards.
+        hides: Whether it still takes its time, but while the rest of the step runs.
+        before_ms: A step before the change, without a profiler: the median over turns.
+        after_ms: A step after it: the same times the median ratio of a turn's two sides.
+        noise: Two standard errors of that ratio, as a share of it.
+        less: By which share the target takes less time, as recorded.
+    """
+
+    name: str
+    target: str
+    hides: bool
     before_ms: float
     after_ms: float
-    predicted_ms: float
     noise: float
+    less: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the graph of the recording before the change says, as shares of the step.
+
+    Attributes:
+        measured: What happened.
+        saved: What the change saves.
+        least: The least that it may save.
+        most: The most that it may save.
+    """
+
+    measured: Measurement
+    saved: float
+    least: float
+    most: float
+
+    @property
+    def predicted_ms(self) -> float:
+        """A step after the change."""
+        return self.measured.before_ms * (1 - self.saved)
 
     @property
     def error(self) -> float:
         """How far the predicted step is from the measured one, as a share of that."""
-        return abs(self.predicted_ms - self.after_ms) / self.after_ms
+        return abs(self.predicted_ms / self.measured.after_ms - 1)
 
     @property
     def has_wrong_sign(self) -> bool:
         """Whether a change that is more than noise was predicted to go the other way."""
-        measured, predicted = (1 - step / self.before_ms for step in (self.after_ms, self.predicted_ms))
-        return abs(measured) > CHANGE + self.noise and measured * predicted < 0
+        saved = self._saved
+        return abs(saved) > CHANGE + self.measured.noise and saved * self.saved < 0
+
+    @property
+    def is_in_range(self) -> bool:
+        """Whether the saving lies within its bounds; a step that takes longer afterwards saved nothing."""
+        return self.least <= max(0.0, self._saved) <= self.most
+
+    @property
+    def _saved(self) -> float:
+        return 1 - self.measured.after_ms / self.measured.before_ms
 
 
 def all_pairs() -> Iterator[Pair]:
@@ -150,10 +197,13 @@ def record_pairs(pairs: Sequence[Pair], out: Path, seconds: float) -> None:
     subprocess.run(command, check=True, timeout=seconds + 600, env={**os.environ, "KINETO_LOG_LEVEL": "99"})
 
 
-def typical_recording(out: Path, name: str, usual_ns: float) -> Trace:
+def typical_recording(out: Path, name: str, usual_ns: float) -> Path:
     """Of the recordings of a job on rank 0 the one whose steps are most like those that were measured."""
-    traces = [read(path) for path in sorted(out.glob(f"{name}.*.0.json.gz"))]
-    return min(traces, key=lambda trace: abs(float(path_explanation(trace).what_if.lengths.mean()) / usual_ns - 1))
+
+    def distance(path: Path) -> float:
+        return abs(float(path_explanation(read(path)).what_if.lengths.mean()) / usual_ns - 1)
+
+    return min(sorted(out.glob(f"{name}.*.0.json.gz")), key=distance)
 
 
 def target_ns(trace: Trace, target: str) -> float:
@@ -182,62 +232,82 @@ def _rows_of(trace: Trace, target: str) -> list[int]:
 def predicted_frac(trace: Trace, target: str, less: float) -> float:
     """The step, as a share of what it is now, if the target took so much less: a share from 0 to 1."""
     explained = path_explanation(trace)
+    saved = saved_ns(explained, trace, target, less)[counted_steps(trace)]
+    return float(1 - saved.mean() / explained.what_if.lengths[counted_steps(trace)].mean())
+
+
+def saved_ns(explained: Explanation, trace: Trace, target: str, less: float) -> NDArray[np.float64]:
+    """What each step saves if the target takes so much less: a share from 0 to 1."""
     boundaries, what_if = explained.graph.nodes.boundaries, explained.what_if
     is_target = np.zeros(explained.graph.nodes.time.size, bool)
     for row in _rows_of(trace, target):
         is_target[boundaries.start[row] + 1 : boundaries.end[row] + 1] = True
-    counted = counted_steps(trace)
-    percents = np.floor(100 * less), np.ceil(100 * less)
-    saved = [what_if.saved(is_target, int(percent))[counted].mean() for percent in percents]
-    return float(1 - np.interp(100 * less, percents, saved) / what_if.lengths[counted].mean())
+    low, high = (what_if.saved(is_target, int(percent)) for percent in (np.floor(100 * less), np.ceil(100 * less)))
+    return np.asarray(low + (100 * less % 1) * (high - low))
 
 
-def prediction(pair: Pair, out: Path) -> Prediction:
-    """What the graph says about a pair, next to what was measured."""
+def measurement(pair: Pair, out: Path) -> tuple[Measurement, Path]:
+    """What happened to a pair, and the recording of the job before the change."""
     times = json.loads((out / f"{pair.name}.times.json").read_text())
     medians = {side: statistics.median(seconds) for side, seconds in times.items()}
     before, after = (typical_recording(out, f"{pair.name}.{side}", medians[side] * 1e9) for side in ("before", "after"))
     ratios = np.array(times["after"]) / np.array(times["before"])
-    ratio = float(np.median(ratios))
-    step_ms = medians["before"] * 1000
-    noise = 2 * _OF_MEDIAN * _OF_MAD * float(np.median(abs(ratios - ratio))) / ratio / np.sqrt(ratios.size)
-    return Prediction(pair, step_ms, step_ms * ratio, step_ms * _new_frac(pair, before, after), noise)
+    ratio, step_ms = float(np.median(ratios)), medians["before"] * 1000
+    less = 1.0 if pair.hides else _less_of_target(pair.target, read(before), read(after))
+    uncertain = noise(times["before"], times["after"])
+    return Measurement(pair.name, pair.target, pair.hides, step_ms, step_ms * ratio, uncertain, less), before
 
 
-def _new_frac(pair: Pair, before: Trace, after: Trace) -> float:
-    """The step with the change, as a share of that before."""
-    if pair.hides:  # all that the part's absence saves, as long as the rest takes longer than the part
-        without = predicted_frac(before, pair.target, 1)
-        return max(without, 1 - without)
-    part = pair.target.split("|", 1)[
-        0
-    ]  # of the main thread: what a communicating thread does meanwhile is no more time
+def _less_of_target(target: str, before: Trace, after: Trace) -> float:
+    """By which share it takes less on the main thread: what a communicating thread does meanwhile is no more time."""
+    part = target.split("|", 1)[0]
     spent = target_ns(before, part)
-    less = 1 - target_ns(after, part) / spent if spent else 0
-    return predicted_frac(before, pair.target, min(1, max(0, less)))
+    return min(1.0, max(0.0, 1 - target_ns(after, part) / spent)) if spent else 0.0
+
+
+def prediction(measured: Measurement, trace: Trace) -> Prediction:
+    """What the graph of the recording before the change says."""
+    explained, facts = path_explanation(trace), Facts(trace)
+    per_step = saved_ns(explained, trace, measured.target, measured.less)
+    bounds = saving_range(facts, Candidate("the target"), explained, np.round(per_step).astype(np.int64))
+    saved, least, most = (ns / facts.usual_step_ns for ns in (facts.mean(per_step), *bounds))
+    if measured.hides:  # all that the part's absence saves, as long as the rest takes longer than the part
+        saved, most = min(saved, 1 - saved), min(most, 0.5)
+        least = 0.0  # the graph doesn't know whether a core is free for both at the same time
+    return Prediction(measured, saved, least, most)
 
 
 def table(predictions: Sequence[Prediction]) -> list[str]:
     """Lines: each pair, and the errors of those that could be measured."""
-    lines = [f"{'pair':<26} {'before':>9} {'after':>9} {'predicted':>10} {'error':>7} {'noise':>7}"]
+    lines = [f"{'pair':<26} {'before':>9} {'after':>9} {'predicted':>10} {'error':>7} {'noise':>7} {'saves':>7} range"]
     for item in predictions:
-        note = " left out" if item.noise > MOST_NOISE else " wrong sign" if item.has_wrong_sign else ""
-        steps = f"{item.before_ms:>6.1f} ms {item.after_ms:>6.1f} ms {item.predicted_ms:>7.1f} ms"
-        lines.append(f"{item.pair.name:<26} {steps} {item.error:>7.1%} {item.noise:>7.1%}{note}")
-    measured = [item for item in predictions if item.noise <= MOST_NOISE]
+        pair = item.measured
+        note = " left out" if pair.noise > MOST_NOISE else " wrong sign" if item.has_wrong_sign else ""
+        note += "" if item.is_in_range else " out of range"
+        steps = f"{pair.before_ms:>6.1f} ms {pair.after_ms:>6.1f} ms {item.predicted_ms:>7.1f} ms"
+        bounds = f"{1 - pair.after_ms / pair.before_ms:>7.1%} {item.least:.1%} to {item.most:.1%}"
+        lines.append(f"{pair.name:<26} {steps} {item.error:>7.1%} {pair.noise:>7.1%} {bounds}{note}")
+    measured = [item for item in predictions if item.measured.noise <= MOST_NOISE]
     lines.append(
         f"{len(measured)} pairs, and {len(predictions) - len(measured)} whose ratio varies too much on this machine now"
     )
     if measured:
         errors, wrong = [item.error for item in measured], sum(item.has_wrong_sign for item in measured)
         lines.append(
-            f"median error {np.median(errors):.1%}, 95th percentile {np.quantile(errors, 0.95):.1%}, {wrong} wrong signs"
+            f"median error {np.median(errors):.1%}, 95th percentile {np.quantile(errors, 0.95):.1%}, {wrong} wrong "
+            f"signs; {np.mean([item.is_in_range for item in measured]):.0%} within their range"
         )
     return lines
 
 
+def measurements(out: Path) -> Iterator[tuple[Measurement, Path]]:
+    """What happened to each pair that was recorded, and its recording before the change."""
+    for pair in all_pairs():
+        if (out / f"{pair.name}.times.json").exists():
+            yield measurement(pair, out)
+
+
 def run(out: Path, seconds: float) -> list[Prediction]:
     """Record pairs for so long, and predict each."""
-    pairs = list(all_pairs())
-    record_pairs(pairs, out, seconds)
-    return [prediction(pair, out) for pair in pairs if (out / f"{pair.name}.times.json").exists()]
+    record_pairs(list(all_pairs()), out, seconds)
+    return [prediction(measured, read(path)) for measured, path in measurements(out)]

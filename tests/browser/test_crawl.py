@@ -31,7 +31,7 @@ MOST_CPU_S = 8  # of the server for a tab, with reading the recording for the fi
 EVERY = int(os.environ.get("KINETOSCOPE_CRAWL_EVERY", "10"))  # recordings in CI
 PLACES = ("traces", "inference", "torch-2.15/cpu", "torch-2.15/cuspy", "labelled", "causes", "cases", "snapshots")
 APART = {*PLACES, "claims", "single", "derived_malformed", "cpu", "cuspy", "h100_snapshots"}  # of different jobs
-NO_RECORDINGS = {".work", "capture_traces", "perf_csvs", "h100_pairs"}
+NO_RECORDINGS = {".work", "capture_traces", "perf_csvs", "h100_pairs", "cpu_pairs"}
 OTHER_FILES = ("truth", "execution_trace", "memory_timeline", "python_export", "level", "names", "run.json", "averages")
 
 
