@@ -891,7 +891,9 @@ QUANTITIES = (
             Source(
                 "operators of the counted steps",
                 lambda a: per_counted_step(
-                    "operators", "device_self_ns" if has_device_events(a.trace) else "host_self_ns", "operator"
+                    "operators",
+                    "device_self_ns" if has_device_events(a.in_counted_steps.trace) else "host_self_ns",
+                    "operator",
                 ).amounts(a),
             ),
         ),

@@ -76,3 +76,14 @@ def test_without_a_device_operators_rank_by_host_time():
     assert rows.select("kind", "measure").unique().rows() == [("operator", "host time")]
     assert rows.height == MOST_ROWS
     assert rows["name"].to_list()[0] == "b"
+
+
+def test_operators_rank_by_host_time_where_the_device_works_outside_of_the_steps_alone():
+    builder = TraceBuilder().step(1, 0, 100).op("aten::mm", 10, 50).memset(200, 30)
+    same(
+        top(builder.build()),
+        """
+        kind      name      mean_ns  measure
+        operator  aten::mm  50       host time
+        """,
+    )

@@ -41,12 +41,12 @@ class Top(Table):
     mean_ns = Column(
         DURATION,
         "Time per complete step: of a kernel, the sum of its calls; of an operator, its device self time, or its host "
-        "self time where no device was recorded.",
+        "self time where these steps have no work on a device.",
     )
     share_frac = Column(FRACTION, "The same / that of all kernels, or of all operators.")
     measure = Column(
         TEXT,
-        "What mean and share are of: kernel time, device time (copies and fills too), or host time without a device.",
+        "What mean and share are of: kernel time, device time (copies and fills too), or host time.",
     )
     whole_ns = Column(DURATION, "Time per complete step of all kernels, or of all operators.")
 
