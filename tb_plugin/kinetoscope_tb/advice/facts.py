@@ -490,7 +490,7 @@ class Facts:
     def is_one_of_many(self) -> bool:
         """Whether the process is one of several ranks."""
         meta = self.trace.meta
-        sizes = (meta.distributed.get("world_size"), meta.producer.get("world_size"))
+        sizes = (meta.distributed_info.get("world_size"), meta.producer.get("world_size"))
         return any(isinstance(size, int) and size > 1 for size in sizes)
 
     @cached_property
