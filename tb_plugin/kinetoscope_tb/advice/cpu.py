@@ -165,7 +165,7 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
 def _in_words(shares: list[tuple[Place, float]]) -> str:
     """The largest places with their shares; empty if none is large."""
     largest = [f"{text.percent(share)} in {place.words}" for place, share in shares[:3] if share >= _MENTIONED]
-    return text.listed(largest) if largest else ""
+    return text.enumeration(largest) if largest else ""
 
 
 def _by_counters(facts: Facts, off: _OffProcessor | None) -> str:

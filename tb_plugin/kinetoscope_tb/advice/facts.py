@@ -890,6 +890,6 @@ def host_shares(late: Late) -> str:
         "nothing recorded": "code that wasn't recorded",
     }
     shares = [(100 * part, named.get(name, name)) for name, part in largest if part >= 0.05]
-    return text.listed(
+    return text.enumeration(
         [f"{share:.0f} %{'' if at else ' of its time'} in {what}" for at, (share, what) in enumerate(shares)]
     )

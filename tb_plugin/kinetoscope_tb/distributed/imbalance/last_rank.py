@@ -70,7 +70,7 @@ def _last(waits: pl.DataFrame, count: int, whole: int, unclear: str, ranks: Rank
         f"one {first['operation']}."
     )
     if others:
-        names = text.listed([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
+        names = text.enumeration([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
         others_wait_ns = sum(row["wait_ns"] for row in others)
         evidence += f" Last at other collectives: {names}, for {text.time(others_wait_ns)} of waiting."
     began = "" if cause else _late_begin(first, ranks)

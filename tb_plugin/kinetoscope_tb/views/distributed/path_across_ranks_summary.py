@@ -114,7 +114,7 @@ def _of_others(members: list[dict[str, Any]], whole: int, words: str) -> list[st
     """A sentence about the shares of the largest other ranks, if there is something to say."""
     large = [row for row in members if row["dur_ns"] >= _LEAST * whole][:_MOST_NAMED]
     shares = [f"{name_of(row)} {_share(row['dur_ns'], whole)}" for row in large]
-    return [f"{words}: {text.listed(shares)}."] if shares else []
+    return [f"{words}: {text.enumeration(shares)}."] if shares else []
 
 
 def _share(part_ns: int, whole: int) -> str:
