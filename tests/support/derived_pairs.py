@@ -17,7 +17,7 @@ from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.compare.account import account_of_typical_step
 from kinetoscope_tb.compare.alignment.alignment import align
 from kinetoscope_tb.compare.alignment.units import Units, units
-from kinetoscope_tb.measures.graphs.alignment import aligned
+from kinetoscope_tb.measures.graphs.alignment import align_sequences
 from kinetoscope_tb.measures.graphs.layers import layers_of
 from kinetoscope_tb.measures.time.step_subset import windows_of_steps
 from kinetoscope_tb.trace import Trace
@@ -365,7 +365,7 @@ def by_names(base: Base, rows: list[Row]) -> Outcome:
         ]
     )
     codes = both.rank("dense").cast(pl.Int64).to_numpy()
-    partner = aligned(codes[: base.units.rows.size], codes[base.units.rows.size :])
+    partner = align_sequences(codes[: base.units.rows.size], codes[base.units.rows.size :])
     first = np.where(partner >= 0, np.arange(partner.size), NONE)
     second = np.full(len(in_order), NONE, np.int64)
     second[partner[partner >= 0]] = np.flatnonzero(partner >= 0)

@@ -15,7 +15,7 @@ import polars as pl
 from kinetoscope_tb.critical_path.classes import CLASSES
 from kinetoscope_tb.critical_path.segments import SEGMENTS
 from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC, Summary
-from kinetoscope_tb.distributed.process_groups import spelled
+from kinetoscope_tb.distributed.process_groups import format_ranks
 from kinetoscope_tb.distributed.run import Member, Ranks
 from support.build import TraceBuilder
 
@@ -202,7 +202,7 @@ def summary_of(made: Made, rank: int) -> Summary:
         schema=CALLS,
     )
     groups = pl.DataFrame(
-        [(made.groups[n][0], None, len(made.groups[n][1]), spelled(made.groups[n][1])) for n in own],
+        [(made.groups[n][0], None, len(made.groups[n][1]), format_ranks(made.groups[n][1])) for n in own],
         schema=GROUPS,
         orient="row",
     )

@@ -29,12 +29,13 @@ NOUNS_AND_VERBS = (
     "matching|meaning|missing|need|padding|pending|ping|reading|recording|ring|saving|seed|setting|sibling|spacing|"
     "speed|spelling|spring|string|throttling|timing|tracing|training|warning"
 )
+OF_THE_API = {"enabled", "Changed"}  # an argument of Tracer, as of torch.autocast; an error's code for programs
 UNCLEAR = re.compile(rf"_*(?!(?:{NOUNS_AND_VERBS})_*$)(?:{'|'.join(VAGUE)}|{IRREGULAR}|[a-z]{{2,}}(?:ed|ing))_*")
 
 
 def is_unclear(name: str) -> bool:
     """Whether a name is a participle alone, or could stand for anything."""
-    return UNCLEAR.fullmatch(name[:1].lower() + name[1:]) is not None
+    return name not in OF_THE_API and UNCLEAR.fullmatch(name[:1].lower() + name[1:]) is not None
 
 
 @cache

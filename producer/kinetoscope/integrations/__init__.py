@@ -6,7 +6,7 @@ accelerate    recording and steps for loops with an Accelerator
 mmengine      TracerHook for mmengine.runner.Runner
 composer      TracerCallback and ProfilerCallback for composer.Trainer
 ipython       the magic `%%kinetoscope`, which records a cell of a notebook
-torchtitan    published, for Profiler.Config.trace_post_processor
+torchtitan    publisher, for Profiler.Config.trace_post_processor
 
 Importing this package imports none of them.
 """

@@ -1,6 +1,6 @@
 """For torchtitan, whose traces other tools don't find: each gets a second name in a logdir once it is written.
 
-    profiler.trace_post_processor = Function.Config(fn=published("runs/llama"))
+    profiler.trace_post_processor = Function.Config(fn=publisher("runs/llama"))
 
 torchtitan calls the function with `…/iteration_{step}/[folder/]rank{rank}_trace.json.gz`.
 """
@@ -25,7 +25,7 @@ _LOG = logging.getLogger("kinetoscope")
 _PATH = re.compile(r"(?:^|.*/)iteration_(?P<step>\d+)/(?:(?P<leaf>[^/]+)/)?rank(?P<rank>\d+)_trace\.json(?P<gz>\.gz)?")
 
 
-def published(folder: str | os.PathLike[str]) -> Callable[[str], None]:
+def publisher(folder: str | os.PathLike[str]) -> Callable[[str], None]:
     """Return a function that links torchtitan's traces into a run's folder; errors are only logged.
 
     Args:

@@ -266,7 +266,7 @@ def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> A
     evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in unknown)
     rates_nothing = facts.has_operators and not facts.has_device
     evidence += " How fast these operators could be on this processor isn't known." if rates_nothing else ""
-    topics = text.listed([c.topic for c in cleared]) if cleared else "what was checked"
+    topics = text.enumeration([c.topic for c in cleared]) if cleared else "what was checked"
     is_known: Confidence = "medium" if unknown or rates_nothing else "high"
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
     evidence += facts.annotated_words if confidence == "cannot_tell" else ""

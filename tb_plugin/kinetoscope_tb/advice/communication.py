@@ -168,7 +168,7 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
         often = counted.filter(pl.col("kind") == kind).height / facts.count
         calls_text = f"{text.often(often)} call{'' if often == 1 else 's'} {facts.per}"
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
-        rest = f"; {text.listed(others)}" if others else ""
+        rest = f"; {text.enumeration(others)}" if others else ""
         fastest = _fastest_large_call(counted, kind)
         kind_of_calls = KindOfCalls(kind, text.percent(longest / whole), calls_text, rest, fastest)
         remedy = _remedy_of(kind, counted.filter(pl.col("kind") == kind))

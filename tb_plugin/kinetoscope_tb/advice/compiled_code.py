@@ -98,7 +98,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
     if cost is None or cost.is_first:
         return
     frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in cost.again.items()]
-    named = f" It compiled {text.listed(frames[:_NAMED])} again." if frames else ""
+    named = f" It compiled {text.enumeration(frames[:_NAMED])} again." if frames else ""
     ends = [
         f" Torch gave frame {frame} up after {number} versions, and ran it uncompiled then, as it does at its limit "
         "(`torch._dynamo.config.recompile_limit`)."
@@ -176,7 +176,7 @@ def _broken(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.bool_], le
     names = sorted({str(name) for name in host["name"].filter(pl.Series(outer)).unique()})
     place = place_at(facts.trace, *_start(facts, int(outer.argmax())))
     where = f", called at `{place.caller}`" if place and place.caller else ""
-    regions = text.listed([f"`{name}`" for name in names[:_NAMED]])
+    regions = text.enumeration([f"`{name}`" for name in names[:_NAMED]])
     waiting = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""
     return Advice(
         "graph_breaks",

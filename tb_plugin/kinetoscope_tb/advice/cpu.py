@@ -27,7 +27,7 @@ from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
-from ..names.python_frames import waiting
+from ..names.python_frames import describe_wait
 from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
@@ -148,7 +148,7 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
     named = _in_words(shares)
     by_frames = f" Of what Python recorded of it: {named}." if named and facts.is_worth(recorded) else ""
     by_counters = _by_counters(facts, off)
-    what = waiting(shares[0][0].frame) if by_frames else ""
+    what = describe_wait(shares[0][0].frame) if by_frames else ""
     where, culprit = in_program(facts, time.spans["waiting"]) if by_frames else ("", Culprit())
     yield Advice(
         "main_thread_waits",
@@ -165,7 +165,7 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
 def _in_words(shares: list[tuple[Place, float]]) -> str:
     """The largest places with their shares; empty if none is large."""
     largest = [f"{text.percent(share)} in {place.words}" for place, share in shares[:3] if share >= _MENTIONED]
-    return text.listed(largest) if largest else ""
+    return text.enumeration(largest) if largest else ""
 
 
 def _by_counters(facts: Facts, off: _OffProcessor | None) -> str:

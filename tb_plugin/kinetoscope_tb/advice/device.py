@@ -42,7 +42,7 @@ def uneven_devices(facts: Facts) -> Iterator[Advice]:
     least_busy = _HARDLY * max(shares.values())
     is_idle = [device for device, share in shares.items() if share < least_busy]
     what = (
-        f"{text.listed([f'{noun} {device}' for device in is_idle[:_LISTED]])} hardly compute"
+        f"{text.enumeration([f'{noun} {device}' for device in is_idle[:_LISTED]])} hardly compute"
         f"{'s' if len(is_idle) == 1 else ''}"
         if is_idle
         else f"{len(shares)} {noun}s take turns"
@@ -51,7 +51,7 @@ def uneven_devices(facts: Facts) -> Iterator[Advice]:
     )
     least, most = sorted(shares, key=lambda device: shares[device])[:: len(shares) - 1]
     devices = list(shares) if len(shares) <= _LISTED else [least, most]
-    times = text.listed([f"{text.percent(shares[device])} on {noun} {device}" for device in devices])
+    times = text.enumeration([f"{text.percent(shares[device])} on {noun} {device}" for device in devices])
     yield Advice(
         "uneven_devices",
         f"{what}: computation takes {times} of {facts.unit}.",

@@ -262,7 +262,7 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     besides, launched_ns = _launched_work(facts, spans, which) if who else (_longest_wait(facts, which), 0)
     is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
     there, takes, them = ("in each of them", "take", "them") if is_plural else ("there", "takes", "it")
-    waits = f"{text.uncapitalized(facts.subject)} {facts.waits} for the host"
+    waits = f"{text.as_clause(facts.subject)} {facts.waits} for the host"
     reason = f"`{name}` runs in {them} alone" if who else waits
     steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
     yield Advice(
@@ -544,7 +544,7 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
     if not is_steady or per_step[-1] - per_step[0] < _LEAST_GROWTH * per_step[0]:
         return
     names = rows["name"].cast(pl.String).unique().sort().to_list()
-    operators, more_text = text.listed([f"`{name}`" for name in names]), text.digits(float(more.mean()))
+    operators, more_text = text.enumeration([f"`{name}`" for name in names]), text.digits(float(more.mean()))
     where, culprit = in_program(facts, intervals_of(rows))
     yield Advice(
         "growing_inputs",

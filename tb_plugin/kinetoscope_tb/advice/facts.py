@@ -490,7 +490,7 @@ class Facts:
     def is_one_of_many(self) -> bool:
         """Whether the process is one of several ranks."""
         meta = self.trace.meta
-        sizes = (meta.distributed.get("world_size"), meta.producer.get("world_size"))
+        sizes = (meta.distributed_info.get("world_size"), meta.producer.get("world_size"))
         return any(isinstance(size, int) and size > 1 for size in sizes)
 
     @cached_property
@@ -890,6 +890,6 @@ def host_shares(late: Late) -> str:
         "nothing recorded": "code that wasn't recorded",
     }
     shares = [(100 * part, named.get(name, name)) for name, part in largest if part >= 0.05]
-    return text.listed(
+    return text.enumeration(
         [f"{share:.0f} %{'' if at else ' of its time'} in {what}" for at, (share, what) in enumerate(shares)]
     )

@@ -115,7 +115,7 @@ class Faults:
         if share < NOTED:
             return ""
         part = "A" + self._part(numbers)[1:] if share >= 1 else f"Up to {self._part(numbers)}"
-        return f"{part} is doubtful: {text.uncapitalized(self._clauses(numbers))}."
+        return f"{part} is doubtful: {text.as_clause(self._clauses(numbers))}."
 
     def judge(self, ranked: Sequence[Advice], mostly: float) -> list[Advice]:
         """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be.
@@ -142,7 +142,7 @@ class Faults:
         if all(each.rule != RECORDING_FAULTS for each in given):
             return rest
         if cleared:
-            return replace(rest, title=f"Nothing to fix in {text.listed([c.topic for c in cleared])}.")
+            return replace(rest, title=f"Nothing to fix in {text.enumeration([c.topic for c in cleared])}.")
         evidence = "What else was checked rests on the same numbers."
         action = "Record again, without what is wrong with the recording: *Trace health* lists it."
         title = "Nothing else can be said."
@@ -187,7 +187,7 @@ class Faults:
     def _replacement(self, withheld: Sequence[Advice], *, is_headline: bool) -> Advice:
         numbers: _Numbers = frozenset().union(*map(self._rests_on, withheld))
         row = self.about(numbers)
-        names = text.listed([each.rule.replace("_", " ") for each in withheld])
+        names = text.enumeration([each.rule.replace("_", " ") for each in withheld])
         doubtful = f"{self._part(numbers)} is doubtful."
         title = (self._computes(doubtful) or row.title) if is_headline else f"No advice on {names}: {doubtful}"
         return replace(row, title=title, evidence=f"{row.evidence} Advice withheld for that reason: {names}.")
@@ -224,7 +224,7 @@ class Faults:
 
     def _clauses(self, numbers: _Numbers) -> str:
         clauses = [fault.clause for fault, share in self._found if share and fault.undermines & numbers][:_MOST_NAMED]
-        return "; ".join([*clauses[:1], *map(text.uncapitalized, clauses[1:])])
+        return "; ".join([*clauses[:1], *map(text.as_clause, clauses[1:])])
 
     def _rests_on(self, advice: Advice) -> _Numbers:
         """The numbers that advice rests on; none if it isn't about time, or only says what isn't shown."""

@@ -281,7 +281,7 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
-    named = text.listed([_described_blocker(facts, *blocker) for blocker in blockers])
+    named = text.enumeration([_described_blocker(facts, *blocker) for blocker in blockers])
     recurring = _recurring(facts, saving).rstrip()
     yield Advice(
         "synchronizing",
@@ -436,7 +436,7 @@ def _no_waits(facts: Facts) -> Remedy | None:
     waits = facts.waits_of_host[:2]
     if not waits:
         return None
-    named = text.listed([_described_blocker(facts, *wait) for wait in waits])
+    named = text.enumeration([_described_blocker(facts, *wait) for wait in waits])
     it = "them" if facts.waits == "wait" else "it"
     is_barrier = facts.trace.launches["name"][waits[0][-1]] in _BARRIERS
     remedy = _NO_BARRIER if is_barrier else _NO_WAIT if facts.is_training else _READ_LATER

@@ -289,7 +289,7 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     kernels.claim(chosen)
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
     all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
-    which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {text.uncapitalized(_SUBJECTS[family])}"
+    which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {text.as_clause(_SUBJECTS[family])}"
     what = "the memory's bandwidth" if family == "memory" else "their roof"
     why, action, is_likely = _why(kernels, named)
     shared = _shared(kernels, chosen)
@@ -594,7 +594,7 @@ def _who(group: Group) -> str:
 
 
 def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group, share: float) -> str:
-    reason = text.uncapitalized(largest.reason).rstrip(".")
+    reason = text.as_clause(largest.reason).rstrip(".")
     remedy = "; the option --device names it" if "name the device" in reason else ""
     most = text.most_or_percent(share)
     part = f"{facts.percent(facts.mean(unknown))} of {facts.unit}"

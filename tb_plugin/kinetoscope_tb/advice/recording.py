@@ -35,7 +35,7 @@ def profiler(facts: Facts) -> Iterator[Advice]:
     yield Advice(
         "profiler_overhead",
         f"Recording took {facts.of_steps(lengths)}, so host times are unreliable.",
-        f"{facts.part_of(lengths)} went to {text.listed(names['name'].head(3).to_list())}, "
+        f"{facts.part_of(lengths)} went to {text.enumeration(names['name'].head(3).to_list())}, "
         "work of the profiler or the driver for the recording.",
         "Record fewer steps, after more warm-up, with fewer options; then check again.",
         None,
@@ -81,7 +81,7 @@ def pauses(facts: Facts) -> Iterator[Advice]:
             "steps",
             "",
             saving,
-            facts.host_candidate(text.uncapitalized(what), facts.host_spans[part]),
+            facts.host_candidate(text.as_clause(what), facts.host_spans[part]),
             culprit,
         )
 

@@ -121,7 +121,7 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
         "repeated_gap",
         f"{facts.subject} {is_busy} idle for {facts.of_steps(lengths)} in gaps that recur: the largest "
         f"lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
-        f"{text.listed([_described(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
+        f"{text.enumeration([_described(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
         f"{facts.recurs(lengths)}. {_known(facts, first)} Why it lasts wasn't recorded.",
         f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a node "
         "of a graph), or a wait of the host. Record without graphs, or with Python stacks, to see it.",

@@ -47,7 +47,7 @@ PART_WORDS = {
     "sampling": "sampling kernels",
     "other": "other kernels",
     "copy": "copies and fills",
-    NOT_SHOWN: text.uncapitalized(NOT_IN_RECORDING),
+    NOT_SHOWN: text.as_clause(NOT_IN_RECORDING),
     f"{IDLE}{QUEUED}": "idle with work already queued",
     **{f"{IDLE}{cause}": f"idle while {doing}" for cause, doing in _DOING.items()},
 }
@@ -235,7 +235,7 @@ def _evidence(facts: Facts, rows: list[dict[str, Any]]) -> str:
     return (
         f"{of_phase} of the steady part is {phase_words(first)}, "
         f"{text.times(first['iterations'], 'iteration')}{batch}: "
-        f"{text.time(mean)} each{token}. {text.listed(named)}."
+        f"{text.time(mean)} each{token}. {text.enumeration(named)}."
     )
 
 

@@ -95,7 +95,7 @@ class Spread:
         step_names = [names[step] for step in self.steps]
         if len(step_names) > _LISTED:
             return f"{noun} {names[int(self.cost.argmax())]} and {len(step_names) - 1} others"
-        return f"{noun}{'' if len(step_names) == 1 else 's'} {text.listed(step_names)}"
+        return f"{noun}{'' if len(step_names) == 1 else 's'} {text.enumeration(step_names)}"
 
     @property
     def trend(self) -> str:

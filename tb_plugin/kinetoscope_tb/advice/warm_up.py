@@ -89,7 +89,7 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
         for what, spans in _first_time_work(facts).items()
         if (part := _excess(facts, spans)) >= _EXPLAINS * (first - steady)
     }
-    doing = text.listed([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
+    doing = text.enumeration([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
     which = f"The first {facts.noun} takes" if count == 1 else f"The first {count} {facts.noun}s take"
     each = "" if count == 1 else " on average"
     slow = SlowOperators((), "") if facts.has_device else slow_operators(facts, warm)
@@ -146,7 +146,7 @@ def _set_up(facts: Facts) -> Iterator[_Part]:
         parts.append(f"{text.time(facts.mean(setting_up))} for calls that set up the device and its libraries")
     yield _Part(
         f"The recording holds warm-up: {what} take {facts.percent(saving)} of it.",
-        f"{facts.subject} {facts.waits} {text.listed(parts)}, of {text.time(facts.step_ns)}.",
+        f"{facts.subject} {facts.waits} {text.enumeration(parts)}, of {text.time(facts.step_ns)}.",
         saving,
         saving,
         is_known=False,
@@ -235,7 +235,8 @@ class SlowOperators(NamedTuple):
     @property
     def clause(self) -> str:
         """That most of the difference is in them, as the end of a sentence; empty without any."""
-        return f", most of the difference in {text.listed([f'`{name}`' for name in self.names])}" if self.names else ""
+        names = text.enumeration([f"`{name}`" for name in self.names])
+        return f", most of the difference in {names}" if names else ""
 
 
 def slow_step(facts: Facts) -> int | None:

@@ -237,7 +237,7 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
 
 def _after(claim: Claim, late: list[Claim], wait: str, noun: str, *, is_most: bool) -> Claim:
     """Communication that waits for late ranks: what to do is what is to do there, and then, if other time is most."""
-    slow = text.listed([other.filter for other in late])
+    slow = text.enumeration([other.filter for other in late])
     title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
     action = f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
     action += "" if is_most else f" Then: {claim.action}"

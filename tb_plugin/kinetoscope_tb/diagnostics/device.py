@@ -158,7 +158,7 @@ def _throttled_clocks(trace: Trace) -> Iterator[Diagnostic]:
 def _throttling_words(device: int, slow: Throttling, counters: Sequence[HardwareCounter]) -> str:
     means = [(counter, counter.mean(slow.start, slow.end)) for counter in counters if counter.name in _CAUSES]
     causes = [f"{_CAUSES[c.name]} {mean:,.0f} {c.unit}" for c, mean in means if mean is not None]
-    then = f" Then, on average: {text.listed(causes)}." if causes else ""
+    then = f" Then, on average: {text.enumeration(causes)}." if causes else ""
     clocks = f"from {slow.highest_mhz:,.0f} to {slow.lowest_mhz:,.0f} MHz"
     low = f"{100 * LOW:.0f} % of its earlier value for {text.time(slow.length_ns)}"
     kernels = f"{text.time(slow.kernel_ns)} of kernel time ({text.percent(slow.share)})"

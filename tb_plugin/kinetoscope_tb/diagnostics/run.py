@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from ..distributed.process_groups import spelled
+from ..distributed.process_groups import format_ranks
 from ..distributed.run import Ranks, same_rank
 from ..names.collectives import PEER_TO_PEER
 from ..names.text import time
@@ -63,7 +63,7 @@ def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "missing_ranks",
             len(missing),
-            f"There are no traces of ranks {spelled(missing)}. For collectives of their groups it is "
+            f"There are no traces of ranks {format_ranks(missing)}. For collectives of their groups it is "
             "unknown who came last and how long the transfer took; waits and bandwidths are lower bounds.",
             level="loss",
         )
@@ -72,7 +72,7 @@ def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "ranks_not_chosen",
             len(not_chosen),
-            f"The program chose not to record ranks {spelled(not_chosen)}. For collectives of their groups it is "
+            f"The program chose not to record ranks {format_ranks(not_chosen)}. For collectives of their groups it is "
             "unknown who came last and how long the transfer took; waits and bandwidths are lower bounds.",
             level="note",
         )
@@ -102,7 +102,7 @@ def _of_calls(ranks: Ranks) -> Iterator[Diagnostic]:
             "transfers_lost",
             lost_calls.height,
             "Some collectives have a recorded host call, but no kernel. They have no times, and waits are estimated "
-            f"without that rank (rank {spelled(lost_calls['rank'].to_list())}).",
+            f"without that rank (rank {format_ranks(lost_calls['rank'].to_list())}).",
             level="loss",
         )
     if len(ranks.readable) > 1:

@@ -28,7 +28,7 @@ _MOST = 0.5  # of the kernels
 _MOST_INPUTS = 32  # of all operators, with most elements
 
 
-def computing(trace: Trace) -> Intervals:
+def computation_intervals(trace: Trace) -> Intervals:
     """When it computes: kernels that don't communicate; without any device work, operators (measures/time/exposure)."""
     device = trace.device_events
     if device.height:
@@ -36,7 +36,7 @@ def computing(trace: Trace) -> Intervals:
     return computing_on_host(trace)
 
 
-def transferring(trace: Trace) -> Intervals:
+def communication_intervals(trace: Trace) -> Intervals:
     """When it communicates with other ranks: device rows; without any device work, the host's ranges."""
     device, host = trace.device_events, trace.host_events
     if device.height:

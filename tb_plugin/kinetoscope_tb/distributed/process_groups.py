@@ -31,7 +31,8 @@ class Groups:
     def __init__(self, trace: Trace) -> None:
         self._rows: dict[tuple[Any, ...], int] = {}
         self._world = trace.meta.world_size
-        self._config = [group for group in _listed(trace.meta.distributed.get("pg_config")) if isinstance(group, dict)]
+        groups = _parse_list(trace.meta.distributed_info.get("pg_config"))
+        self._config = [group for group in groups if isinstance(group, dict)]
         self._by_name = {str(group.get("pg_name")): group for group in reversed(self._config)}
 
     def frame(self) -> pl.DataFrame:
@@ -41,52 +42,45 @@ class Groups:
     def of(self, trace: Trace, metadata: NDArray[np.int32]) -> NDArray[np.int32]:
         """The row of each call's group, or NONE; `metadata` are rows of trace.collectives, or NONE."""
         columns = ("group", "group_description", "group_ranks")
-        described = pl.DataFrame({name: texts(trace.collectives[name], metadata) for name in columns}).with_columns(
+        rows = pl.DataFrame({name: texts(trace.collectives[name], metadata) for name in columns}).with_columns(
             size=pl.Series(np.where(metadata >= 0, trace.collectives["group_size"].to_numpy()[metadata], NONE))
             if trace.collectives.height
             else pl.lit(NONE, pl.Int64)
         )
-        distinct = described.unique(maintain_order=True)
+        distinct = rows.unique(maintain_order=True)
         numbers = pl.Series([self._number(*row) for row in distinct.rows()], dtype=pl.Int32)
-        joined = described.join(
-            distinct.with_columns(number=numbers),
-            described.columns,
-            "left",
-            maintain_order="left",
-            nulls_equal=True,
-        )
-        return joined["number"].to_numpy()
+        distinct = distinct.with_columns(number=numbers)
+        return rows.join(distinct, rows.columns, "left", maintain_order="left", nulls_equal=True)["number"].to_numpy()
 
-    def _number(self, name: str | None, description: str | None, listed: str | None, size: int) -> int:
+    def _number(self, name: str | None, description: str | None, ranks_json: str | None, size: int) -> int:
         if name is None:
             return self._only
         config = self._by_name.get(name, {})
         size = size if size >= 0 else _whole(config.get("pg_size"))
-        ranks = _ranks(config.get("ranks")) or _ranks(_json(listed)) or self._everyone(size)
+        ranks = _ranks(config.get("ranks")) or _ranks(_json(ranks_json)) or self._all_ranks(size)
         label = description or config.get("pg_desc")
         return self._row(name, str(label) if label is not None else None, size, ranks)
 
     @cached_property
     def _only(self) -> int:
         """The group of calls without a group name."""
-        configs = {(spelled(_ranks(group.get("ranks"))), _whole(group.get("pg_size"))): group for group in self._config}
-        if len(configs) > 1:
+        groups = [(_ranks(group.get("ranks")), _whole(group.get("pg_size"))) for group in self._config]
+        if len({(format_ranks(ranks), size) for ranks, size in groups}) > 1:
             return NONE
-        size = next((size for _, size in configs), NONE)
+        ranks, size = groups[-1] if groups else ([], NONE)
         size = size if size >= 0 else (self._world if self._world is not None else NONE)
-        ranks = next((_ranks(group.get("ranks")) for group in configs.values()), []) or self._everyone(size)
-        return self._row(None, None, size, ranks)
+        return self._row(None, None, size, ranks or self._all_ranks(size))
 
-    def _everyone(self, size: int) -> range:
+    def _all_ranks(self, size: int) -> range:
         """All ranks, if the group is that large: torch sometimes leaves the list of the default group empty."""
         return range(size if size == self._world and 0 < size <= MOST_RANKS else 0)
 
     def _row(self, name: str | None, description: str | None, size: int, ranks: Sequence[int]) -> int:
-        row = (name, description, size if size >= 0 else (len(ranks) or NONE), spelled(ranks))
+        row = (name, description, size if size >= 0 else (len(ranks) or NONE), format_ranks(ranks))
         return self._rows.setdefault(row, len(self._rows))
 
 
-def _listed(value: Any) -> list[Any]:
+def _parse_list(value: Any) -> list[Any]:
     if isinstance(value, str):
         value = _json(value)
     return value if isinstance(value, list) else []
@@ -105,22 +99,22 @@ def _whole(value: Any) -> int:
 
 def _ranks(value: Any) -> list[int]:
     """A list of ranks from a file; empty if it isn't one."""
-    listed = value if isinstance(value, list) else []
-    return listed if all(0 <= _whole(rank) < MOST_RANKS for rank in listed) else []
+    ranks = value if isinstance(value, list) else []
+    return ranks if all(0 <= _whole(rank) < MOST_RANKS for rank in ranks) else []
 
 
-def spelled(ranks: Iterable[int]) -> str | None:
+def format_ranks(ranks: Iterable[int]) -> str | None:
     """Ranks as a short text: 0-3,8; None for none. Evenly spaced ones as 0-56/8: from, to, stride."""
     if isinstance(ranks, range) and len(ranks) > 2 and ranks.step == 1:
         return f"{ranks[0]}-{ranks[-1]}"
-    listed = sorted(set(ranks))
-    if not listed:
+    numbers = sorted(set(ranks))
+    if not numbers:
         return None
-    gaps = {after - before for before, after in pairwise(listed)}
-    if len(listed) > 2 and len(gaps) == 1 and gaps != {1}:
-        return f"{listed[0]}-{listed[-1]}/{gaps.pop()}"
-    parts, first = [], listed[0]
-    for before, after in zip(listed, [*listed[1:], -1], strict=True):
+    gaps = {after - before for before, after in pairwise(numbers)}
+    if len(numbers) > 2 and len(gaps) == 1 and gaps != {1}:
+        return f"{numbers[0]}-{numbers[-1]}/{gaps.pop()}"
+    parts, first = [], numbers[0]
+    for before, after in zip(numbers, [*numbers[1:], -1], strict=True):
         if after != before + 1:
             parts.append(str(first) if first == before else f"{first}-{before}")
             first = after
@@ -137,9 +131,9 @@ class RankSet:
     ranges: tuple[range, ...]
 
     @classmethod
-    def of(cls, spelled: str | None) -> RankSet:
+    def of(cls, text: str | None) -> RankSet:
         """Return the ranks of a text such as 0-3,8."""
-        parts = _PART.findall(spelled or "")
+        parts = _PART.findall(text or "")
         return cls(tuple(range(int(first), int(last or first) + 1, int(stride or 1)) for first, last, stride in parts))
 
     def __len__(self) -> int:

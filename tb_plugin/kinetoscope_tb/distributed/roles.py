@@ -25,37 +25,39 @@ def roles(ranks: Ranks) -> pl.DataFrame:
     facts = [{} if member.summary is None else member.summary.facts for member in ranks.members]
     has_trainer = any(fact.get("is_training") for fact in facts)
     has_server = any(fact.get("phases") for fact in facts)
-    along = _coordinates(ranks)
+    coordinates = _coordinates(ranks)
     rows = []
     for number, (member, fact) in enumerate(zip(ranks.members, facts, strict=True)):
-        stated = roles_in_name(member.worker)
-        by_group = [place for place in along.get(number, []) if place.split()[0] not in {r.split()[0] for r in stated}]
-        shown = [] if any(" " not in role for role in stated) else _shown(fact, is_mixed=has_trainer and has_server)
-        parts = ((stated, NAME), (by_group, GROUPS), (shown, INFERRED))
-        role = ", ".join(role for listed, _ in parts for role in listed)
-        source = ", ".join(source for listed, source in parts if listed)
+        by_name = roles_in_name(member.worker)
+        axes = {role.split()[0] for role in by_name}
+        by_group = [role for role in coordinates.get(number, []) if role.split()[0] not in axes]
+        has_part = any(" " not in role for role in by_name)
+        by_recording = [] if has_part else _roles_in_recording(fact, is_mixed=has_trainer and has_server)
+        sources = ((by_name, NAME), (by_group, GROUPS), (by_recording, INFERRED))
+        role = ", ".join(role for of_source, _ in sources for role in of_source)
+        source = ", ".join(source for of_source, source in sources if of_source)
         rows.append((number, role or None, source or None))
     return pl.DataFrame(rows, schema=ROLES, orient="row")
 
 
-def _shown(fact: Mapping[str, Any], *, is_mixed: bool) -> list[str]:
+def _roles_in_recording(fact: Mapping[str, Any], *, is_mixed: bool) -> list[str]:
     """What a recording shows of its role; a training alone, without any server in the run, has none."""
     phases = fact["phases"] if isinstance(fact.get("phases"), list) else []
     if is_mixed:
         return ["trainer"] if fact.get("is_training") else ["rollout"] if phases else []
-    served = [phase for phase in ("prefill", "decode") if phase in phases or "mixed" in phases]
-    return [" and ".join(served)] if served else []
+    served_phases = [phase for phase in ("prefill", "decode") if phase in phases or "mixed" in phases]
+    return [" and ".join(served_phases)] if served_phases else []
 
 
 def _coordinates(ranks: Ranks) -> dict[int, list[str]]:
-    """The places of each member in the groups along an axis, from descriptions and ranks of groups."""
+    """The coordinates of each member in the groups along an axis, from descriptions and ranks of groups."""
     rank_of = {rank: member for member, rank in ranks.workers.select("member", "rank").rows() if rank is not None}
-    found: dict[int, dict[str, str]] = {}
-    for description, spelled in dict.fromkeys(ranks.groups.select("description", "ranks").rows()):
-        axis, group = axis_of_group(description), RankSet.of(spelled)
+    coordinates: dict[int, dict[str, str]] = {}
+    for description, group_ranks in dict.fromkeys(ranks.groups.select("description", "ranks").rows()):
+        axis, group = axis_of_group(description), RankSet.of(group_ranks)
         if axis is None or not 1 < len(group) <= _LARGEST:
             continue
         for at, rank in enumerate(group):
             if rank in rank_of:
-                found.setdefault(rank_of[rank], {}).setdefault(axis, f"{axis} {at}")
-    return {member: list(places.values()) for member, places in found.items()}
+                coordinates.setdefault(rank_of[rank], {}).setdefault(axis, f"{axis} {at}")
+    return {member: list(by_axis.values()) for member, by_axis in coordinates.items()}

@@ -20,11 +20,11 @@ from ..names.processes import UNRANKED
 from ..trace.meta import clock_offset
 from .clocks.estimate import clocks
 from .clocks.offsets import offsets
-from .collectives.matching import matched, matches
-from .collectives.waits import waited
+from .collectives.matching import match_calls, matches
+from .collectives.waits import add_waits
 from .model import CALLS, GROUPS, INPUTS, STEPS, TRAFFIC, Summary
 from .pipeline import Pipeline
-from .process_groups import group_label, spelled
+from .process_groups import format_ranks, group_label
 
 _MOST_RANKS = 1 << 17  # that missing ranks are searched in; no job is larger so far
 _NOISE_FACTOR = 3  # × the median distance of ends from the common ends
@@ -71,7 +71,8 @@ class Ranks:
     @cached_property
     def of_span(self) -> Ranks:
         """The recordings of the requested span alone."""
-        return Ranks(self.run, tuple(one for one in self.members if one.place == self.place), self.place, self.notes)
+        members = tuple(member for member in self.members if member.place == self.place)
+        return Ranks(self.run, members, self.place, self.notes)
 
     @cached_property
     def readable(self) -> tuple[tuple[int, Summary], ...]:
@@ -121,7 +122,7 @@ class Ranks:
         and decode workers, the number is no common step: then the worker's name precedes it. It also precedes the steps
         of `duplicates`.
         """
-        frame = self._stacked([summary.steps for _, summary in self.readable], STEPS)
+        frame = self._stack([summary.steps for _, summary in self.readable], STEPS)
         ran = [str(summary.facts.get("iterations") or "") for _, summary in self.readable]
         alone = {*self.duplicates["member"].to_list()}
         if len(set(ran)) > 1:
@@ -135,17 +136,17 @@ class Ranks:
     def _groups_and_numbers(self) -> tuple[pl.DataFrame, list[pl.Series]]:
         """The distinct groups of all members, and for each readable member the new numbers of its groups."""
         number_of: dict[tuple[Any, ...], int] = {}
-        described: list[tuple[Any, ...]] = []
+        groups: list[tuple[Any, ...]] = []
         numbers = []
         for _, summary in self.readable:
             of_mine = []
             for name, description, size, ranks in summary.groups.rows():
                 number = number_of.setdefault((name, size, ranks), len(number_of))
-                if number == len(described):
-                    described.append((name, description, size, ranks))
+                if number == len(groups):
+                    groups.append((name, description, size, ranks))
                 of_mine.append(number)
             numbers.append(pl.Series(of_mine, dtype=pl.Int32))
-        return pl.DataFrame(described, schema=GROUPS, orient="row"), numbers
+        return pl.DataFrame(groups, schema=GROUPS, orient="row"), numbers
 
     @property
     def groups(self) -> pl.DataFrame:
@@ -168,8 +169,8 @@ class Ranks:
 
     @cached_property
     def calls(self) -> pl.DataFrame:
-        """CALLS with `member`, `place`, `rank`, `step_name`, and what `matched` and `waited` add."""
-        calls = self._stacked([summary.calls for _, summary in self.readable], CALLS)
+        """CALLS with `member`, `place`, `rank`, `step_name`, and what `match_calls` and `add_waits` add."""
+        calls = self._stack([summary.calls for _, summary in self.readable], CALLS)
         steps_before = _before([summary.steps.height for _, summary in self.readable])
         groups_before = _before([summary.groups.height for _, summary in self.readable])
         counts = [summary.calls.height for _, summary in self.readable]
@@ -177,31 +178,31 @@ class Ranks:
         numbers = pl.concat([pl.Series(dtype=pl.Int32), *self._groups_and_numbers[1]]).to_numpy()
         step = np.where(step >= 0, step + np.repeat(steps_before, counts), NONE).astype(np.int32)
         group = np.where(group >= 0, group + np.repeat(groups_before, counts), NONE).astype(np.int32)
-        named = calls.with_columns(
+        calls = calls.with_columns(
             group=pl.Series(gather(numbers, group)),
             step_name=texts(self.steps["step"], step),
             rank=self.workers["rank"].gather(calls["member"]),
             group_size=self._sizes(gather(numbers, group)),
         )
-        return waited(matched(named, self.duplicates["member"].to_list()))
+        return add_waits(match_calls(calls, self.duplicates["member"].to_list()))
 
     @cached_property
     def segments(self) -> pl.DataFrame:
         """SEGMENTS with `member` and `place`; `step` is a row of `steps`, `sync_point` and `since` of `calls`."""
-        segments = self._stacked([summary.segments for _, summary in self.readable], SEGMENTS)
+        segments = self._stack([summary.segments for _, summary in self.readable], SEGMENTS)
         heights = [summary.segments.height for _, summary in self.readable]
         steps = np.repeat(_before([summary.steps.height for _, summary in self.readable]), heights)
         calls = np.repeat(_before([summary.calls.height for _, summary in self.readable]), heights)
-        moved = [
+        pointers = [
             pl.Series(name, np.where((rows := segments[name].to_numpy()) >= 0, rows + by, NONE), dtype=pl.Int32)
             for name, by in (("step", steps), ("sync_point", calls), ("since", calls))
         ]
-        return segments.with_columns(moved)
+        return segments.with_columns(pointers)
 
     @cached_property
     def inputs(self) -> pl.DataFrame:
         """INPUTS with `member` and `place`; `step` is a row of `steps`."""
-        inputs = self._stacked([summary.inputs for _, summary in self.readable], INPUTS)
+        inputs = self._stack([summary.inputs for _, summary in self.readable], INPUTS)
         heights = [summary.inputs.height for _, summary in self.readable]
         before = np.repeat(_before([summary.steps.height for _, summary in self.readable]), heights)
         return inputs.with_columns(step=pl.Series(inputs["step"].to_numpy() + before, dtype=pl.Int32))
@@ -230,8 +231,8 @@ class Ranks:
         ]
         origin_ns = self.workers["origin_ns"].to_list()
         facts = [{} if member.summary is None else member.summary.facts for member in self.members]
-        measured = [clock_offset(fact.get("clock")) for fact in facts]
-        return offsets(clocks(self.calls, origin_ns, machines), origin_ns, measured)
+        measurements = [clock_offset(fact.get("clock")) for fact in facts]
+        return offsets(clocks(self.calls, origin_ns, machines), origin_ns, measurements)
 
     def on_one_clock(self, rows: pl.DataFrame, column: str) -> pl.Series:
         """Instants of rows with a `member`, each on its own clock, on the clock of the first member."""
@@ -258,7 +259,7 @@ class Ranks:
     @cached_property
     def traffic(self) -> pl.DataFrame:
         """TRAFFIC with `member` and `place`."""
-        return self._stacked([summary.traffic for _, summary in self.readable], TRAFFIC)
+        return self._stack([summary.traffic for _, summary in self.readable], TRAFFIC)
 
     @cached_property
     def absent_ranks(self) -> list[int]:
@@ -270,23 +271,23 @@ class Ranks:
     @cached_property
     def missing_ranks(self) -> list[int]:
         """The ranks of `absent_ranks` that should have recorded, according to the traces."""
-        recording_ranks = [summary.facts.get("ranks") for _, summary in self.readable]
-        if not recording_ranks or not all(isinstance(listed, list) for listed in recording_ranks):
+        ranks_by_trace = [summary.facts.get("ranks") for _, summary in self.readable]
+        if not ranks_by_trace or not all(isinstance(ranks, list) for ranks in ranks_by_trace):
             return self.absent_ranks
-        chosen = {rank for listed in recording_ranks for rank in listed or ()}
-        return [rank for rank in self.absent_ranks if rank in chosen]
+        recording_ranks = {rank for ranks in ranks_by_trace for rank in ranks or ()}
+        return [rank for rank in self.absent_ranks if rank in recording_ranks]
 
     def _sizes(self, group: NDArray[np.int32]) -> pl.Series:
         sizes = self.groups["size"].to_numpy()
         return pl.Series(gather(sizes, group), dtype=pl.Int64)
 
-    def _stacked(self, frames: Sequence[pl.DataFrame], schema: Mapping[str, Any]) -> pl.DataFrame:
-        """The frames of the readable members concatenated, with `member` and `place`."""
+    def _stack(self, frames: Sequence[pl.DataFrame], schema: Mapping[str, Any]) -> pl.DataFrame:
+        """Concatenate the frames of the readable members, with `member` and `place`."""
         heights = [frame.height for frame in frames]
-        member = np.repeat(np.array([i for i, _ in self.readable], np.int32), heights)
-        place = np.array([one.place for one in self.members] or [0], np.int32)[member]
+        members = [i for i, _ in self.readable]
+        columns = {"member": members, "place": [self.members[i].place for i in members]}
         return pl.concat([pl.DataFrame(schema=schema), *frames]).with_columns(
-            member=pl.Series(member, dtype=pl.Int32), place=pl.Series(place, dtype=pl.Int32)
+            pl.Series(name, np.repeat(np.array(values, np.int32), heights)) for name, values in columns.items()
         )
 
 
@@ -294,9 +295,9 @@ def same_rank(ranks: Ranks) -> str:
     """Which workers have one rank, as a clause; there must be `duplicates`."""
     duplicates = ranks.duplicates
     names = duplicates["worker"].unique(maintain_order=True).to_list()
-    listed = ", ".join(names[:_MOST_NAMED]) + (", …" if names[_MOST_NAMED:] else "")
-    shared = spelled(sorted(set(duplicates["rank"].to_list())))
-    return f"More than one worker says that it is rank {shared} ({listed})"
+    workers = ", ".join(names[:_MOST_NAMED]) + (", …" if names[_MOST_NAMED:] else "")
+    shared_ranks = format_ranks(sorted(set(duplicates["rank"].to_list())))
+    return f"More than one worker says that it is rank {shared_ranks} ({workers})"
 
 
 def _before(heights: Sequence[int]) -> NDArray[np.int64]:
@@ -312,8 +313,8 @@ def _host(worker: str, fact: Any) -> str | None:
     """The host name, from the recorder, or from torch's worker names: host_process."""
     if isinstance(fact.get("host"), str):
         return str(fact["host"])
-    named = _HOST_AND_PROCESS.match(worker)
-    return named["host"] if named and not named["host"].lower().endswith(("rank", "worker")) else None
+    match = _HOST_AND_PROCESS.match(worker)
+    return match["host"] if match and not match["host"].lower().endswith(("rank", "worker")) else None
 
 
 def _devices(fact: Any) -> str | None:
@@ -323,19 +324,19 @@ def _devices(fact: Any) -> str | None:
     return ", ".join(f"{number}: {name}" if name else str(number) for number, name in devices)
 
 
-def _ranks(workers: Sequence[str], reported: Sequence[Any]) -> list[int]:
+def _ranks(workers: Sequence[str], recorded_ranks: Sequence[Any]) -> list[int]:
     """Each trace's rank: from the file, else from the worker's name if all numbers differ, else the worker's index.
 
     The number of a process is no rank: in files of several processes, those without a rank get the free ones in order.
     """
-    valid = [_whole(rank) for rank in reported]
+    valid = [_whole(rank) for rank in recorded_ranks]
     names = list(dict.fromkeys(workers))
     numbers = {name: int(match[1]) for name in names if (match := _LAST_NUMBER.search(name)) and len(match[1]) < 7}
     by_name = numbers if len(set(numbers.values())) == len(names) else {name: i for i, name in enumerate(names)}
     of_worker = {worker: rank for worker, rank in zip(workers, valid, strict=True) if rank is not None}
-    unranked = [name for name in names if name.startswith(UNRANKED) and name not in of_worker]
-    taken = {*of_worker.values(), *(by_name[name] for name in names if name not in unranked)}
-    by_name |= zip(unranked, (rank for rank in count() if rank not in taken), strict=False)
+    names_without_rank = [name for name in names if name.startswith(UNRANKED) and name not in of_worker]
+    used_ranks = {*of_worker.values(), *(by_name[name] for name in names if name not in names_without_rank)}
+    by_name |= zip(names_without_rank, (rank for rank in count() if rank not in used_ranks), strict=False)
     return [
         rank if rank is not None else of_worker.get(worker, by_name[worker])
         for worker, rank in zip(workers, valid, strict=True)

@@ -19,7 +19,7 @@ from ..measures.time.exposure import exposure
 from ..measures.time.idle import Windows
 from ..names.iterations import is_training
 from ..trace import Trace
-from .activity import computing, garbage_collection, host_copies, inputs, transferring, work
+from .activity import communication_intervals, computation_intervals, garbage_collection, host_copies, inputs, work
 from .collectives.calls import CallRows, calls
 from .collectives.traffic import traffic
 from .model import STEPS, Summary
@@ -37,8 +37,8 @@ def summary(trace: Trace) -> Summary:
     groups = Groups(trace)
     call_rows = CallRows.of(trace)
     rows = calls(trace, call_rows, groups)
-    every = np.arange(trace.collectives.height, dtype=np.int32)
-    metadata_groups = pl.Series(groups.of(trace, every), dtype=pl.Int32)
+    all_rows = np.arange(trace.collectives.height, dtype=np.int32)
+    metadata_groups = pl.Series(groups.of(trace, all_rows), dtype=pl.Int32)
     frame = groups.frame()
     return Summary(
         _facts(trace),
@@ -54,7 +54,7 @@ def summary(trace: Trace) -> Summary:
 def _facts(trace: Trace) -> dict[str, Any]:
     meta = trace.meta
     producer = {name: meta.producer[name] for name in _FACTS if name in meta.producer}
-    used = sorted(set(trace.device_events["device"].to_list())) if trace.device_events.height else []
+    device_numbers = sorted(set(trace.device_events["device"].to_list())) if trace.device_events.height else []
     frame = iterations(trace).frame
     names = {device.get("id"): str(device.get("name", "")) for device in meta.devices}
     return {
@@ -65,14 +65,14 @@ def _facts(trace: Trace) -> dict[str, Any]:
         "ranks": None if meta.ranks is None else list(meta.ranks),
         "origin_ns": trace.origin_ns,
         "window": list(trace.window),
-        "backend": meta.distributed.get("backend"),
+        "backend": meta.distributed_info.get("backend"),
         "torch": torch_version(trace),
         "cuda": meta.cuda_version or meta.rocm_version,
         "driver": meta.driver_version,
         "is_training": any(map(is_training, trace.host_events["name"].unique().cast(pl.String).drop_nulls())),
         "phases": frame["phase"].unique().sort().to_list(),
         "iterations": "" if frame.is_empty() else _digest(frame),
-        "devices": [[device, names.get(device)] for device in used],
+        "devices": [[device, names.get(device)] for device in device_numbers],
     }
 
 
@@ -95,7 +95,7 @@ def _steps(trace: Trace) -> pl.DataFrame:
         parts = exposure(trace, np.arange(trace.device_events.height, dtype=np.int32), windows)
         lengths = list(parts.values())
     else:
-        groups = [computing(trace), transferring(trace)]
+        groups = [computation_intervals(trace), communication_intervals(trace)]
         computation, communication, rest = exclusive_lengths(groups, windows.start, windows.end)
         whole = length_within(groups[1], windows.start, windows.end)
         lengths = [computation, communication, np.zeros_like(rest), rest, whole]
@@ -116,7 +116,7 @@ def _steps(trace: Trace) -> pl.DataFrame:
 def _garbage_collection(trace: Trace, windows: Windows) -> Ints:
     """How long Python collects garbage in each window while nothing else is busy and no data is loaded."""
     device, host = trace.device_events, trace.host_events
-    busy = [intervals_of(device)] if device.height else [computing(trace), transferring(trace)]
+    busy = [intervals_of(device)] if device.height else [computation_intervals(trace), communication_intervals(trace)]
     loads = intervals_of(host, loading_ranges(trace))
     return np.asarray(
         exclusive_lengths([merge([*busy, loads]), garbage_collection(trace)], windows.start, windows.end)[1]

@@ -70,15 +70,15 @@ def _of_facts(facts: Any) -> Iterator[str]:
     for problem in facts.get("impossible") or ():
         yield str(problem)
     if not _is_whole(origin, *_ORIGIN_RANGE):
-        yield f"its clock began at {_shown(origin)} ns"
+        yield f"its clock began at {_short_text(origin)} ns"
     if facts.get("rank") is not None and not _is_whole(facts["rank"], 0, MOST_RANKS - 1):
-        yield f"its rank is {_shown(facts['rank'])}"
+        yield f"its rank is {_short_text(facts['rank'])}"
     if facts.get("world_size") is not None and not _is_whole(facts["world_size"], 1, MOST_RANKS):
-        yield f"the size of its job is {_shown(facts['world_size'])}"
+        yield f"the size of its job is {_short_text(facts['world_size'])}"
     if ranks is not None and not (isinstance(ranks, list) and len(ranks) <= MOST_RANKS and all(map(_is_rank, ranks))):
         yield "its list of recording ranks is invalid"
     if window is not None and not (isinstance(window, list) and len(window) == 2 and all(map(_is_time, window))):
-        yield f"it was recorded at {_shown(window)} ns"
+        yield f"it was recorded at {_short_text(window)} ns"
     clock = clock_offset(facts.get("clock"))
     if clock is not None and not all(map(_is_time, clock)):
         yield f"its clock is {clock[0]} ns ahead"
@@ -87,7 +87,7 @@ def _of_facts(facts: Any) -> Iterator[str]:
         yield "its list of devices is invalid"
     for name in ("backend", "host", "torch", "cuda", "driver"):
         if not isinstance(facts.get(name), str | None):
-            yield f"its {name} is {_shown(facts[name])}"
+            yield f"its {name} is {_short_text(facts[name])}"
 
 
 def _of_column(frame: str, column: pl.Series, summary: Summary) -> Iterator[str]:
@@ -108,9 +108,9 @@ def _of_column(frame: str, column: pl.Series, summary: Summary) -> Iterator[str]
         yield f"its {frame} have {high if high > most else low} as {name}"
 
 
-def _count(spelled: str) -> int:
+def _count(text: str) -> int:
     """Number of ranks in a text of `GROUPS`; 0 if the text is invalid."""
-    parts = [_RANKS.fullmatch(part) for part in spelled.split(",")]
+    parts = [_RANKS.fullmatch(part) for part in text.split(",")]
     if not all(parts):
         return 0
     numbers = [(int(p[1]), int(p[2] or p[1]), int(p[3] or 1)) for p in parts if p]
@@ -138,6 +138,6 @@ def _is_whole(value: Any, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _shown(value: Any) -> str:
+def _short_text(value: Any) -> str:
     """A short text for any value."""
     return "too large a number" if isinstance(value, int) and abs(value) >= 1 << 200 else ascii(value)[:40]

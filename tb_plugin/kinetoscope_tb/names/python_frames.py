@@ -94,7 +94,7 @@ def starts_workers(frame: str) -> bool:
     return bool(_STARTS_WORKERS.search(frame))
 
 
-def waiting(frame: str) -> str:
+def describe_wait(frame: str) -> str:
     """That a thread waits in a frame of this name, and for what, in words; empty if it doesn't wait."""
     return next((what for what, pattern in _WAITS if pattern.search(frame)), "")
 
@@ -104,7 +104,7 @@ def is_wait(frame: str) -> bool:
 
     A call that began before the recording has no frame of its own: then only the functions around it show.
     """
-    return bool(waiting(frame)) or waiting_function(frame).rpartition(".")[2] in _WAITING_FUNCTIONS
+    return bool(describe_wait(frame)) or waiting_function(frame).rpartition(".")[2] in _WAITING_FUNCTIONS
 
 
 def is_of_library(frame: str) -> bool:

@@ -109,12 +109,12 @@ def memory_size(count: float) -> str:
     return f"{count:.0f} B" if not shift else f"{digits(count / (1 << shift))} {unit}"
 
 
-def uncapitalized(sentence: str) -> str:
+def as_clause(sentence: str) -> str:
     """The sentence as a clause within another one; an abbreviation such as GPU stays."""
     return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
 
-def listed(items: list[str]) -> str:
+def enumeration(items: list[str]) -> str:
     """Such as a, b and c; nothing for none."""
     return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"
 

@@ -112,7 +112,7 @@ class Meta:
         return clock_offset(self.producer.get("clock"))
 
     @property
-    def distributed(self) -> Mapping[str, Any]:
+    def distributed_info(self) -> Mapping[str, Any]:
         """torch.distributed's state when the recording began: backend, rank, world_size, pg_config."""
         return self._mapping("distributedInfo")
 
@@ -125,7 +125,7 @@ class Meta:
     @property
     def world_size(self) -> int | None:
         """Number of workers in the job, if the file has it."""
-        for value in (self.producer.get("world_size"), self.distributed.get("world_size")):
+        for value in (self.producer.get("world_size"), self.distributed_info.get("world_size")):
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
         return None
@@ -146,7 +146,7 @@ class Meta:
     @property
     def rank(self) -> int | None:
         """The worker's global rank, if the file has it."""
-        for value in (self.producer.get("global_rank"), self.distributed.get("rank"), self.top.get("global_rank")):
+        for value in (self.producer.get("global_rank"), self.distributed_info.get("rank"), self.top.get("global_rank")):
             if isinstance(value, int) and not isinstance(value, bool):
                 return value
         return None

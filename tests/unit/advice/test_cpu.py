@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.measures.python.whereabouts import place_at
-from kinetoscope_tb.names.python_frames import waiting
+from kinetoscope_tb.names.python_frames import describe_wait
 from support.machine import MS, US, Machine
 from support.strategies import builders
 
@@ -512,7 +512,7 @@ def test_the_optimizer_and_the_small_operators_share_the_time_of_calling():
     ],
 )
 def test_frames_that_wait(frame, words):
-    assert waiting(frame) == words
+    assert describe_wait(frame) == words
 
 
 def test_a_place_of_the_program_is_outside_the_libraries():

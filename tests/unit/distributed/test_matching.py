@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from kinetoscope_tb.distributed.collectives.matching import matched
+from kinetoscope_tb.distributed.collectives.matching import match_calls
 
 FLOAT, HALF = "Float", "BFloat16"
 
@@ -22,7 +22,7 @@ def calls_of(*ranks):
 
 
 def matches_of(*ranks):
-    return matched(calls_of(*ranks))["match"].to_list()
+    return match_calls(calls_of(*ranks))["match"].to_list()
 
 
 def test_calls_of_one_number_and_one_message_are_one_collective():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope.integrations.torchtitan import published, target_of
+from kinetoscope.integrations.torchtitan import publisher, target_of
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_the_path_says_rank_and_step(tmp_path, path, target):
 def test_a_trace_gets_a_second_name_again_and_again(tmp_path):
     source = tmp_path / "out/iteration_20/rank3_trace.json.gz"
     source.parent.mkdir(parents=True)
-    publish = published(tmp_path / "runs/llama")
+    publish = publisher(tmp_path / "runs/llama")
     for content in (b"first", b"second"):
         source.unlink(missing_ok=True)
         source.write_bytes(content)
@@ -33,7 +33,7 @@ def test_a_trace_gets_a_second_name_again_and_again(tmp_path):
 
 def test_what_can_t_be_published_is_logged_alone(tmp_path, caplog):
     (tmp_path / "file").touch()
-    publish = published(tmp_path / "file/run")
+    publish = publisher(tmp_path / "file/run")
     publish("trace.json")
     publish(str(tmp_path / "iteration_1/rank0_trace.json"))
     assert "left alone" in caplog.text

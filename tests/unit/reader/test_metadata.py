@@ -85,7 +85,7 @@ def test_a_number_is_read_however_it_is_spelled(top):
 def test_groups_may_be_a_text():
     group = {"pg_name": "0", "ranks": [0, 1]}
     trace = read(members(distributedInfo={"pg_config": json.dumps([group])}))
-    assert trace.meta.distributed["pg_config"] == [group]
+    assert trace.meta.distributed_info["pg_config"] == [group]
 
 
 def test_a_device_that_is_described_oddly_is_described_as_far_as_it_can_be():

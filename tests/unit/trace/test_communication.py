@@ -2,7 +2,7 @@
 
 import pytest
 
-from kinetoscope_tb.distributed.activity import transferring
+from kinetoscope_tb.distributed.activity import communication_intervals
 from kinetoscope_tb.measures.recording.contents import has_communication
 from kinetoscope_tb.measures.time.breakdown import activities
 from kinetoscope_tb.names.communication_patterns import CommunicationPatterns, parse_patterns
@@ -55,8 +55,8 @@ def test_a_range_counts_with_the_kernels_that_it_launches():
 
 def test_a_range_of_a_trace_without_a_device_is_a_transfer():
     trace = TraceBuilder().op("mylib::exchange", at=20, dur=30).build()
-    assert transferring(trace)[0].size == 0
-    starts, ends = transferring(patterned(trace, "range: exchange"))
+    assert communication_intervals(trace)[0].size == 0
+    starts, ends = communication_intervals(patterned(trace, "range: exchange"))
     assert (ends - starts).tolist() == [30]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.measures.graphs.alignment import MOST_DIFFERENCES, aligned
+from kinetoscope_tb.measures.graphs.alignment import MOST_DIFFERENCES, align_sequences
 
 _CODES = st.lists(st.integers(0, 3), max_size=14)
 
@@ -23,7 +23,7 @@ def _longest(first: list[int], second: list[int]) -> int:
 
 @given(_CODES, _CODES)
 def test_what_is_aligned_is_a_longest_common_subsequence(first: list[int], second: list[int]) -> None:
-    places = aligned(np.array(first, np.int64), np.array(second, np.int64))
+    places = align_sequences(np.array(first, np.int64), np.array(second, np.int64))
     pairs = [(i, j) for i, j in enumerate(places.tolist()) if j >= 0]
     assert all(first[i] == second[j] for i, j in pairs)
     assert all(a[1] < b[1] for a, b in pairwise(pairs))
@@ -32,4 +32,4 @@ def test_what_is_aligned_is_a_longest_common_subsequence(first: list[int], secon
 
 def test_sequences_without_much_in_common_are_not_aligned() -> None:
     first, second = np.arange(MOST_DIFFERENCES), np.arange(MOST_DIFFERENCES) + 10 * MOST_DIFFERENCES
-    assert (aligned(first, second) == -1).all()
+    assert (align_sequences(first, second) == -1).all()

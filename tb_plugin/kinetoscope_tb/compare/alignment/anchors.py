@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays.gather import NONE
-from ...measures.graphs.alignment import aligned
+from ...measures.graphs.alignment import align_sequences
 from .pairs import Pairs, Rows
 
 _NEIGHBORS = 2  # on each side
@@ -21,7 +21,7 @@ def anchors(first: Rows, second: Rows) -> Pairs:
     """The anchors of two sequences of signatures, whose numbers are equal if they are; NONE is unknown."""
     contexts, others = _contexts(first, second)
     indices, other_indices = np.flatnonzero(contexts != NONE), np.flatnonzero(others != NONE)
-    partner = aligned(contexts[indices], others[other_indices])
+    partner = align_sequences(contexts[indices], others[other_indices])
     is_common = partner >= 0
     if is_common.sum() < _NEARLY_ALL * min(first.size, second.size):
         is_common[:] = False

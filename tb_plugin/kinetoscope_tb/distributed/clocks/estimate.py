@@ -137,21 +137,21 @@ def _units(origin_ns: Sequence[int], machine: Sequence[str | None]) -> tuple[Row
 def _ends(calls: pl.DataFrame, unit: Rows, base: Rows) -> tuple[Rows, _Ends]:
     """(member of each end, the ends of synchronizing collectives): at most MOST_ENDS, evenly sampled by group."""
     units = int(unit.max(initial=-1)) + 1
-    timed = calls.filter(
+    ends = calls.filter(
         pl.col("match").is_not_null() & (pl.col("dur_ns") >= 0) & pl.col("kind").is_in(SYNCHRONIZING)
     ).filter(pl.len().over("match") > 1)
-    if timed.height > MOST_ENDS:
-        every = timed.group_by("match").agg(pl.col("group").first(), size=pl.len()).sort("group", "match")
-        share = MOST_ENDS // every["group"].n_unique()
+    if ends.height > MOST_ENDS:
+        collectives = ends.group_by("match").agg(pl.col("group").first(), size=pl.len()).sort("group", "match")
+        share = MOST_ENDS // collectives["group"].n_unique()
         nth, count = pl.int_range(pl.len()).over("group"), pl.len().over("group")
         most = pl.max_horizontal(4, share // pl.col("size").max().over("group"))
-        sampled = every.filter((count <= most) | ((nth * most) // count != ((nth - 1) * most) // count))
-        timed = timed.join(sampled, "match", "semi", maintain_order="left")
-    number = timed["match"].rank("dense").cast(pl.Int64).to_numpy() - 1
-    member = timed["member"].cast(pl.Int64).to_numpy()
-    at = ((timed["start_ns"] + timed["dur_ns"]).to_numpy() + base[member]).astype(np.float64)
+        sample = collectives.filter((count <= most) | ((nth * most) // count != ((nth - 1) * most) // count))
+        ends = ends.join(sample, "match", "semi", maintain_order="left")
+    number = ends["match"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    member = ends["member"].cast(pl.Int64).to_numpy()
+    at = ((ends["start_ns"] + ends["dur_ns"]).to_numpy() + base[member]).astype(np.float64)
     group = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
-    group[number] = timed["group"].to_numpy()
+    group[number] = ends["group"].to_numpy()
     return member, _Ends(unit[member], number, at, group, units)
 
 
@@ -171,13 +171,13 @@ def _islands(ends: _Ends) -> Rows:
 
 def _fit(ends: _Ends, island: Rows) -> _Fit:
     """Shifts relative to the first clock of each island, and significant drifts."""
-    weight, one = np.ones(ends.at.size), np.ones(ends.at.size)
+    weight, shift_lever = np.ones(ends.at.size), np.ones(ends.at.size)
     away = ends.at - ends.middle[ends.clock]
     shift, drift, residual = np.zeros(ends.clocks), np.zeros(ends.clocks), np.zeros(ends.at.size)
     can_drift = np.bincount(ends.clock, minlength=1).max() >= FEWEST_FOR_DRIFT
     for turn in range(_ROUNDS if ends.at.size else 0):
         at = ends.at + drift[ends.clock] * away + shift[ends.clock]
-        shift = shift + _solved(ends, at, weight, one, island)
+        shift = shift + _coefficients(ends, at, weight, shift_lever, island)
         residual = _residual(ends, ends.at + drift[ends.clock] * away + shift[ends.clock], weight)
         scale = max(1.0, _SCALE * float(np.median(np.abs(residual))))
         if turn < _ROUNDS // 2:  # least absolute deviations first, which outliers hardly affect
@@ -188,18 +188,18 @@ def _fit(ends: _Ends, island: Rows) -> _Fit:
         if not can_drift:
             continue
         at = ends.at + shift[ends.clock]
-        drift = _standing_out(ends, away, _solved(ends, at, weight, away, island), weight, scale)
+        drift = _standing_out(ends, away, _coefficients(ends, at, weight, away, island), weight, scale)
     return _Fit(shift, drift, _errors(ends, residual, weight, island), residual)
 
 
-def _solved(ends: _Ends, at: Floats, weight: Floats, lever: Floats, island: Rows) -> Floats:
+def _coefficients(ends: _Ends, at: Floats, weight: Floats, lever: Floats, island: Rows) -> Floats:
     """The weighted least-squares coefficient of the lever for each clock; 0 for the first of an island.
 
     The lever is 1 for shifts, and the time from the middle for drifts.
     """
     pull: NDArray[Any] = np.bincount(ends.clock, weight * lever * (at - _common(ends, at, weight)), ends.clocks)
     equations = _Equations.of(ends, weight, lever, island)
-    return equations.solved(-pull)
+    return equations.solve(-pull)
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class _Equations:
         )
         return np.where(self.is_free, left, 0.0)
 
-    def solved(self, right: Floats) -> Floats:
+    def solve(self, right: Floats) -> Floats:
         """The solution, by conjugate gradients preconditioned with the diagonal; 0 for clocks that aren't free."""
         scale = np.where(self.is_free, 1 / np.where(self.is_free, self.diagonal, 1.0), 0.0)
         solution, rest = np.zeros(right.size), np.where(self.is_free, right, 0.0)
@@ -257,9 +257,9 @@ class _Equations:
             length = size / float(step @ along)
             solution += length * step
             rest -= length * along
-            scaled = scale * rest
-            size, before = float(rest @ scaled), size
-            step = scaled + size / before * step
+            preconditioned_rest = scale * rest
+            size, before = float(rest @ preconditioned_rest), size
+            step = preconditioned_rest + size / before * step
         return solution
 
     def spread(self) -> Floats:

@@ -23,31 +23,31 @@ OFFSETS = {
 
 
 def offsets(
-    estimate: pl.DataFrame, origin_ns: Sequence[int], measured: Sequence[tuple[int, int] | None]
+    estimate: pl.DataFrame, origin_ns: Sequence[int], measurements: Sequence[tuple[int, int] | None]
 ) -> pl.DataFrame:
     """The frame OFFSETS: one row per member.
 
     Args:
         estimate: CLOCKS.
         origin_ns: Unix time of each member's origin, by its own clock.
-        measured: For each member the offset of its clock from the run's reference (positive: ahead), and its error.
+        measurements: For each member the offset of its clock from the run's reference (positive: ahead), and its error.
     """
     shift, island = estimate["shift_ns"].to_numpy().copy(), estimate["island"].to_numpy()
     error = estimate["error_ns"].fill_null(np.nan).to_numpy().copy()
     is_tied = ~np.isnan(error) & (estimate["collectives"].to_numpy() > 0)
     source = np.where(is_tied & (error > 0), COLLECTIVES, WALL_CLOCK).astype(object)
     source[(island == np.arange(island.size)) & is_tied] = REFERENCE
-    is_measured = np.array([one is not None for one in measured], bool)
+    is_measured = np.array([measurement is not None for measurement in measurements], bool)
     differs = np.full(shift.size, np.nan)
     if is_measured.sum() > 1:
-        ahead, wrong = np.array([one or (0, 0) for one in measured], np.int64).T
+        ahead, wrong = np.array([measurement or (0, 0) for measurement in measurements], np.int64).T
         common = np.array(origin_ns, np.int64) - ahead  # of each origin, by the reference's clock
         shift_measured = common + _zero(shift, common, island, is_measured, origin_ns)
         for first in np.unique(island[is_measured]):
             mine = island == first
             both = mine & is_measured
-            moved = int(np.median(shift_measured[both] - shift[both]))
-            shift[mine] += moved
+            correction = int(np.median(shift_measured[both] - shift[both]))
+            shift[mine] += correction
             differs[both & is_tied] = (shift - shift_measured)[both & is_tied]
             error[mine] += np.median(wrong[both])
             source[mine & is_tied] = COLLECTIVES

@@ -19,7 +19,7 @@ from ...arrays.nesting import nearest
 from ...names.collectives import NOT_A_CALL, UNKNOWN, kind_of
 from ...names.kernels import is_queued_communication
 from ...trace import Trace
-from ..activity import computing
+from ..activity import computation_intervals
 from ..model import CALLS
 from ..process_groups import Groups
 from .sizes import sizes_of
@@ -40,20 +40,20 @@ class CallRows:
     Attributes:
         op: The operator that launched its kernels: a row of host_events.
         metadata: A row of trace.collectives.
-        named: A row of host_events whose name and inputs supplement the metadata.
+        backend_range: A row of host_events whose name and inputs supplement the metadata.
         kernel: The first of its device rows.
         last: The device row that ended last.
-        timed: The row of host_events that it begins and ends with, if it has no device row.
+        host_transfer: The row of host_events that it begins and ends with, if it has no device row.
         start: When the transfer began.
         end: When it ended.
     """
 
     op: Rows
     metadata: Rows
-    named: Rows
+    backend_range: Rows
     kernel: Rows
     last: Rows
-    timed: Rows
+    host_transfer: Rows
     start: Ints
     end: Ints
 
@@ -70,8 +70,8 @@ def calls(trace: Trace, rows: CallRows, groups: Groups) -> pl.DataFrame:
     metadata = trace.collectives
     kinds = _kinds(trace, rows)
     is_timed = rows.end >= rows.start
-    _, _, message, dtype = sizes_of(trace, rows.metadata, rows.named, kinds)
-    exposed = (rows.end - rows.start) - length_within(computing(trace), rows.start, rows.end)
+    _, _, message, dtype = sizes_of(trace, rows.metadata, rows.backend_range, kinds)
+    exposed_ns = (rows.end - rows.start) - length_within(computation_intervals(trace), rows.start, rows.end)
     to, come = (gather(metadata[name].to_numpy(), rows.metadata) for name in ("target_rank", "source_rank"))
     peer = np.where((kinds == "send").to_numpy(), to, np.where((kinds == "recv").to_numpy(), come, NONE))
     return pl.DataFrame(
@@ -84,7 +84,7 @@ def calls(trace: Trace, rows: CallRows, groups: Groups) -> pl.DataFrame:
             "peer": peer,
             "start_ns": rows.start,
             "dur_ns": np.where(is_timed, rows.end - rows.start, NONE),
-            "exposed_ns": np.where(is_timed, exposed, NONE),
+            "exposed_ns": np.where(is_timed, exposed_ns, NONE),
             "step": _step(trace, rows),
             "offset": _offset(trace, rows),
         },
@@ -105,23 +105,31 @@ def _call_rows(trace: Trace) -> CallRows:
     ranges_alone = ~np.isin(around, op_with_metadata) | (around < 0)
     op = np.concatenate([op_with_metadata, np.where(around >= 0, around, ranges)[ranges_alone]])
     metadata_row = np.concatenate([with_metadata, np.full(int(ranges_alone.sum()), NONE, np.int32)])
-    named = np.concatenate([_first_inside(around, ranges, op_with_metadata), ranges[ranges_alone]])
+    backend_range = np.concatenate([_first_inside(around, ranges, op_with_metadata), ranges[ranges_alone]])
     kernel, last, start, end, alone = _kernels_of(trace, op)
     _, first = np.unique(op, return_index=True)  # several ranges inside one operator are parts of one call
     first.sort()
-    op, metadata_row, named, kernel, last = op[first], metadata_row[first], named[first], kernel[first], last[first]
-    timed = np.where(_is_timed_by_host(trace, named) & (kernel < 0), np.where(named >= 0, named, op), NONE)
-    start, end = _host_times(host, timed, start[first], end[first])
+    op, metadata_row, backend_range, kernel, last = (
+        op[first],
+        metadata_row[first],
+        backend_range[first],
+        kernel[first],
+        last[first],
+    )
+    host_transfer = np.where(
+        _is_timed_by_host(trace, backend_range) & (kernel < 0), np.where(backend_range >= 0, backend_range, op), NONE
+    )
+    start, end = _host_times(host, host_transfer, start[first], end[first])
     begin, dur = device["start_ns"].to_numpy()[alone], device["dur_ns"].to_numpy()[alone]
     none = np.full(alone.size, NONE, np.int32)
     kernel_metadata_row = _metadata_of_kernels(trace, alone)
     return CallRows(
         np.concatenate([op, none]),
         np.concatenate([metadata_row, kernel_metadata_row]),
-        np.concatenate([named, none]),
+        np.concatenate([backend_range, none]),
         np.concatenate([kernel, alone]),
         np.concatenate([last, alone]),
-        np.concatenate([timed.astype(np.int32), none]),
+        np.concatenate([host_transfer.astype(np.int32), none]),
         np.concatenate([start, begin]),
         np.concatenate([end, begin + dur]),
     )
@@ -138,7 +146,7 @@ def _is_backend_call(name: str) -> bool:
     return bool(match) and not NOT_A_CALL.match(match["what"])  # type: ignore[index]
 
 
-def _is_timed_by_host(trace: Trace, named: Rows) -> Mask:
+def _is_timed_by_host(trace: Trace, backend_range: Rows) -> Mask:
     """Whether the backend's own range, or else the operator, has the duration of a call without kernels.
 
     It hasn't if the call only enqueues work on a device. With an unknown backend, calls count as enqueued if the device
@@ -146,10 +154,12 @@ def _is_timed_by_host(trace: Trace, named: Rows) -> Mask:
     """
     names = trace.host_events["name"]
     if trace.device_events["is_communication"].any():
-        return gather(map_categories(names, lambda name: bool(_ON_HOST.match(name))), named, missing=False).astype(bool)
-    is_queued = is_queued_communication(str(trace.meta.distributed.get("backend", "")))
-    queued = gather(map_categories(names, is_queued_communication), named, missing=is_queued)
-    return ~queued.astype(bool)
+        return gather(
+            map_categories(names, lambda name: bool(_ON_HOST.match(name))), backend_range, missing=False
+        ).astype(bool)
+    is_queued = is_queued_communication(str(trace.meta.distributed_info.get("backend", "")))
+    only_enqueues = gather(map_categories(names, is_queued_communication), backend_range, missing=is_queued)
+    return ~only_enqueues.astype(bool)
 
 
 def _first_inside(around: Rows, ranges: Rows, ops: Rows) -> Rows:
@@ -177,9 +187,9 @@ def _kernels_of(trace: Trace, ops: Rows) -> tuple[Rows, Rows, Ints, Ints, Rows]:
     open_then = gather(trace.launches["host"].to_numpy(), device["launch"].to_numpy()[rows])
     innermost = np.where(open_then >= 0, open_then, trace.recorded_op.to_numpy()[rows])
     holder = gather(nearest(is_op, trace.host_events["parent"].to_numpy()), innermost)
-    place = np.full(trace.host_events.height + 1, NONE, np.int32)
-    place[ops] = np.arange(ops.size, dtype=np.int32)
-    call = place[holder]
+    call_of_op = np.full(trace.host_events.height + 1, NONE, np.int32)
+    call_of_op[ops] = np.arange(ops.size, dtype=np.int32)
+    call = call_of_op[holder]
     begin = device["start_ns"].to_numpy()[rows]
     ends = begin + device["dur_ns"].to_numpy()[rows]
     kernel, last = np.full(ops.size, NONE, np.int32), np.full(ops.size, NONE, np.int32)
@@ -197,11 +207,11 @@ def _kernels_of(trace: Trace, ops: Rows) -> tuple[Rows, Rows, Ints, Ints, Rows]:
 
 def _metadata_of_kernels(trace: Trace, kernels: Rows) -> Rows:
     """The metadata of kernels themselves: rows of trace.collectives, or NONE."""
-    place = np.full(trace.device_events.height + 1, NONE, np.int32)
+    metadata_row = np.full(trace.device_events.height + 1, NONE, np.int32)
     rows = trace.collectives["device_event"].to_numpy()
     real = np.flatnonzero(rows >= 0)
-    place[rows[real]] = real.astype(np.int32)
-    return place[kernels]
+    metadata_row[rows[real]] = real.astype(np.int32)
+    return metadata_row[kernels]
 
 
 def _host_times(host: pl.DataFrame, row: Rows, start: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -215,10 +225,10 @@ def _host_times(host: pl.DataFrame, row: Rows, start: Ints, end: Ints) -> tuple[
 
 def _begin(trace: Trace, rows: CallRows) -> Ints:
     """When the program made the call, or else when its kernel began."""
-    host = gather(trace.host_events["start_ns"].to_numpy(), np.where(rows.op >= 0, rows.op, rows.named), -1)
+    host = gather(trace.host_events["start_ns"].to_numpy(), np.where(rows.op >= 0, rows.op, rows.backend_range), -1)
     launch = gather(trace.device_events["launch"].to_numpy(), rows.kernel)
-    launched = gather(trace.launches["start_ns"].to_numpy(), launch, -1)
-    return np.where(host >= 0, host, np.where(launched >= 0, launched, rows.start))
+    launch_start = gather(trace.launches["start_ns"].to_numpy(), launch, -1)
+    return np.where(host >= 0, host, np.where(launch_start >= 0, launch_start, rows.start))
 
 
 def _kinds(trace: Trace, rows: CallRows) -> pl.Series:
@@ -226,10 +236,10 @@ def _kinds(trace: Trace, rows: CallRows) -> pl.Series:
     host = trace.host_events["name"]
     names = (
         texts(trace.collectives["name"], rows.metadata),
-        texts(host, np.where(rows.named >= 0, rows.named, rows.op)),
+        texts(host, np.where(rows.backend_range >= 0, rows.backend_range, rows.op)),
         texts(trace.device_events["name"], rows.kernel),
     )
-    kinds = [_kinds_of_names(each) for each in names]
+    kinds = [_kinds_of_names(series) for series in names]
     return kinds[0].fill_null(kinds[1]).fill_null(kinds[2]).fill_null(UNKNOWN)
 
 
@@ -250,6 +260,8 @@ def _step(trace: Trace, rows: CallRows) -> NDArray[np.int32]:
 
 def _offset(trace: Trace, rows: CallRows) -> Ints:
     """Offset of its kernel's event, or else of its range's."""
-    host = gather(trace.host_events["offset"].to_numpy(), np.where(rows.named >= 0, rows.named, rows.op))
+    host = gather(
+        trace.host_events["offset"].to_numpy(), np.where(rows.backend_range >= 0, rows.backend_range, rows.op)
+    )
     device = gather(trace.device_events["offset"].to_numpy(), rows.kernel)
     return np.where(device >= 0, device, host)

@@ -36,33 +36,33 @@ MATCHES = {
 _KEY = ("place", "group", "kind", "number", "within")
 
 
-def matched(calls: pl.DataFrame, duplicates: Sequence[int] = ()) -> pl.DataFrame:
+def match_calls(calls: pl.DataFrame, duplicates: Sequence[int] = ()) -> pl.DataFrame:
     """Add `match` to the calls: the same number for the same collective, null for an unmatched call.
 
     Args:
         calls: CALLS with `member`, `rank`, `place` and `step_name`; rows of a member in order.
         duplicates: Members whose calls aren't matched.
     """
-    every = calls.with_row_index("row").with_columns(bytes_key=_size_key())
-    rows = every.filter(~pl.col("member").is_in(duplicates)) if duplicates else every
+    calls = calls.with_row_index("row").with_columns(bytes_key=_size_key())
+    rows = calls.filter(~pl.col("member").is_in(duplicates)) if duplicates else calls
     is_pair = pl.col("kind").is_in(["send", "recv"])
     has_group = pl.col("group") >= 0
-    numbered = rows.filter(~is_pair & has_group & (pl.col("nth") >= 0)).select(
+    keys_by_number = rows.filter(~is_pair & has_group & (pl.col("nth") >= 0)).select(
         "row",
         "member",
         *_KEY[:3],
         number=pl.concat_str(pl.lit("#"), pl.col("nth").cast(pl.String)),
         within=pl.int_range(pl.len()).over("member", "group", "nth", "kind"),
     )
-    keyed = [numbered, _by_order(rows.filter(~is_pair & has_group & (pl.col("nth") < 0))), _pairs(rows.filter(is_pair))]
-    keys = _agreeing(pl.concat(keyed), rows)
+    keys_by_order = _by_order(rows.filter(~is_pair & has_group & (pl.col("nth") < 0)))
+    keys = _refine_keys(pl.concat([keys_by_number, keys_by_order, _pairs(rows.filter(is_pair))]), rows)
     alike = keys.group_by(_KEY).agg(members=pl.col("member").n_unique(), first=pl.col("row").min())
     several = alike.filter(pl.col("members") > 1).sort("first").with_row_index("match")
     numbers = keys.join(several, _KEY, "inner").select("row", pl.col("match").cast(pl.Int32))
-    return every.join(numbers, "row", "left", maintain_order="left").drop("row", "bytes_key")
+    return calls.join(numbers, "row", "left", maintain_order="left").drop("row", "bytes_key")
 
 
-def _agreeing(keys: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def _refine_keys(keys: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """The keys, with size and dtype in those whose calls differ in them: such calls are different collectives.
 
     Where calls differ, one without a recorded size or dtype has no key: it could be any of them.
@@ -88,15 +88,15 @@ def _by_order(rows: pl.DataFrame) -> pl.DataFrame:
         calls=pl.len(), steps=pl.col("step_name").drop_nulls().unique().sort().str.join(",")
     )
     same = counts.group_by(alike).agg(is_same=(pl.col("calls").n_unique() == 1) & (pl.col("steps").n_unique() == 1))
-    counted = rows.join(same, alike, "left", maintain_order="left", nulls_equal=True)
-    whole = counted.filter("is_same").select(
+    rows = rows.join(same, alike, "left", maintain_order="left", nulls_equal=True)
+    whole = rows.filter("is_same").select(
         "row",
         "member",
         *_KEY[:3],
         number=pl.concat_str(pl.lit("="), pl.col("bytes_key").cast(pl.String)),
         within=pl.int_range(pl.len()).over(*alike, "member"),
     )
-    return pl.concat([whole, _by_step(counted.filter(~pl.col("is_same")), alike)])
+    return pl.concat([whole, _by_step(rows.filter(~pl.col("is_same")), alike)])
 
 
 def _by_step(rows: pl.DataFrame, alike: list[str]) -> pl.DataFrame:
@@ -132,11 +132,11 @@ def _pairs(rows: pl.DataFrame) -> pl.DataFrame:
         )
     )
     pairs_by_number = _pairs_with_equal_numbers(ends, is_send)
-    numbered = ends.join(pairs_by_number, _PAIR, "semi", nulls_equal=True, maintain_order="left")
-    ordered = ends.join(pairs_by_number, _PAIR, "anti", nulls_equal=True, maintain_order="left")
+    ends_by_number = ends.join(pairs_by_number, _PAIR, "semi", nulls_equal=True, maintain_order="left")
+    ends_by_step = ends.join(pairs_by_number, _PAIR, "anti", nulls_equal=True, maintain_order="left")
     return pl.concat(
         [
-            numbered.select(
+            ends_by_number.select(
                 "row",
                 "member",
                 "place",
@@ -145,7 +145,7 @@ def _pairs(rows: pl.DataFrame) -> pl.DataFrame:
                 number=pl.concat_str("pair", pl.lit("#"), pl.col("nth").cast(pl.String)),
                 within=pl.int_range(pl.len()).over(*_PAIR, "nth", "kind"),
             ),
-            _pairs_by_step(ordered, is_send),
+            _pairs_by_step(ends_by_step, is_send),
         ]
     )
 
@@ -155,13 +155,15 @@ _PAIR = ["place", "group", "pair"]
 
 def _pairs_with_equal_numbers(ends: pl.DataFrame, is_send: pl.Expr) -> pl.DataFrame:
     """The pairs whose sends and receives have the same numbers in every step with equally many of both."""
-    sent, came = (pl.col("nth").filter(side).sort().cast(pl.String).str.join(",") for side in (is_send, ~is_send))
+    send_numbers, receive_numbers = (
+        pl.col("nth").filter(side).sort().cast(pl.String).str.join(",") for side in (is_send, ~is_send)
+    )
     steps = (
         ends.filter(pl.col("step_name").is_not_null())
         .group_by(*_PAIR, "step_name")
         .agg(
             is_whole=is_send.sum() == (~is_send).sum(),
-            is_same=sent == came,
+            is_same=send_numbers == receive_numbers,
             least=pl.col("nth").min(),
         )
     )

@@ -20,14 +20,14 @@ _MOST = 1 << 50  # bytes or numbers: more is damage
 
 
 def sizes_of(
-    trace: Trace, metadata: NDArray[np.int32], named: NDArray[np.int32], kinds: pl.Series
+    trace: Trace, metadata: NDArray[np.int32], backend_range: NDArray[np.int32], kinds: pl.Series
 ) -> tuple[Ints, Ints, Ints, pl.Series]:
     """(bytes in, bytes out, bytes of the message, dtype) of each call; -1 and None are unknown.
 
     Args:
         trace: The trace.
         metadata: Metadata of each call: rows of trace.collectives, or NONE.
-        named: Its range: rows of host_events, or NONE.
+        backend_range: Its range: rows of host_events, or NONE.
         kinds: The operation of each call.
     """
     dtype = texts(trace.collectives["dtype"], metadata)
@@ -36,8 +36,8 @@ def sizes_of(
         _bytes(gather(trace.collectives[side].to_numpy(), metadata), element)
         for side in ("in_elements", "out_elements")
     ]
-    shapes = texts(trace.host_events["input_shapes"], named)
-    types = texts(trace.host_events["input_types"], named)
+    shapes = texts(trace.host_events["input_shapes"], backend_range)
+    types = texts(trace.host_events["input_types"], backend_range)
     inputs, first = _of_inputs(shapes, types)
     has_metadata = from_metadata[0] >= 0
     into = np.where(has_metadata, from_metadata[0], inputs)
@@ -54,19 +54,19 @@ def sizes_of(
 def _elements(dtype: pl.Series) -> Ints:
     """Bytes per element, or NONE."""
     sizes = {text: NONE if (size := element_bytes(text)) is None else size for text in dtype.drop_nulls().unique()}
-    return _mapped(dtype, sizes, NONE).to_numpy()
+    return _look_up(dtype, sizes, NONE).to_numpy()
 
 
-def _mapped(values: pl.Series, by: Mapping[str, int], missing: int) -> pl.Series:
+def _look_up(values: pl.Series, by: Mapping[str, int], missing: int) -> pl.Series:
     """The number that belongs to each text."""
     if not by:
         return pl.Series(np.full(values.len(), missing, np.int64))
     return values.replace_strict(by, default=missing, return_dtype=pl.Int64)
 
 
-def _bytes(elements: Ints, each: Ints) -> Ints:
-    is_known = (elements >= 0) & (each > 0) & (elements < _MOST // np.maximum(each, 1))
-    return np.where(is_known, elements * each, NONE)
+def _bytes(elements: Ints, element_size: Ints) -> Ints:
+    is_known = (elements >= 0) & (element_size > 0) & (elements < _MOST // np.maximum(element_size, 1))
+    return np.where(is_known, elements * element_size, NONE)
 
 
 def _of_inputs(shapes: pl.Series, types: pl.Series) -> tuple[Ints, pl.Series]:
@@ -78,16 +78,16 @@ def _of_inputs(shapes: pl.Series, types: pl.Series) -> tuple[Ints, pl.Series]:
         size=pl.Series([size for size, _ in sizes_and_dtypes], dtype=pl.Int64),
         first=pl.Series([dtype for _, dtype in sizes_and_dtypes], dtype=pl.String),
     )
-    joined = pairs.join(table, ["shapes", "types"], "left", maintain_order="left", nulls_equal=True)
-    return joined["size"].to_numpy(), joined["first"]
+    inputs = pairs.join(table, ["shapes", "types"], "left", maintain_order="left", nulls_equal=True)
+    return inputs["size"].to_numpy(), inputs["first"]
 
 
 def _input_bytes(shapes: str | None, types: str | None) -> tuple[int, str | None]:
     """The size of the first tensor or list of tensors among an operator's inputs; -1 where it isn't recorded."""
     try:
         shape, dtype = json.loads(shapes or "")[0], json.loads(types or "")[0]
-        each = element_bytes(dtype)
-        size = None if each is None else _numbers(shape) * each
+        element_size = element_bytes(dtype)
+        size = None if element_size is None else _numbers(shape) * element_size
     except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, RecursionError):
         return NONE, None
     return (NONE, None) if size is None or not 0 <= size <= _MOST else (size, dtype)
@@ -95,6 +95,6 @@ def _input_bytes(shapes: str | None, types: str | None) -> tuple[int, str | None
 
 def _numbers(shape: Any) -> int:
     """How many numbers tensors of this shape hold: `[2, 3]`, or a list of shapes."""
-    if shape and all(isinstance(one, list) for one in shape):
+    if shape and all(isinstance(item, list) for item in shape):
         return sum(map(_numbers, shape))
     return prod(int(size) for size in shape)

@@ -58,16 +58,16 @@ def _all_to_alls(trace: Trace, groups: pl.DataFrame, group: pl.Series) -> list[p
         }
     ).filter((metadata["host_event"] >= 0) & metadata["name"].is_not_null())
     distinct = rows.group_by(rows.columns).len()
-    listed = [RankSet.of(spelled) for spelled in groups["ranks"]]
+    rank_sets = [RankSet.of(ranks) for ranks in groups["ranks"]]
     frames = []
     for name, dtype, elements, split, number, count in distinct.rows():
         if kind_of(name) != "all_to_all" or number < 0:
             continue
-        sent, each = _split(elements, split, listed[number]), element_bytes(dtype or "")
-        if sent and each:
-            peers, numbers = np.array(list(sent)), np.array(list(sent.values()), np.int64)
+        elements_by_peer, element_size = _split(elements, split, rank_sets[number]), element_bytes(dtype or "")
+        if elements_by_peer and element_size:
+            peers, numbers = np.array(list(elements_by_peer)), np.array(list(elements_by_peer.values()), np.int64)
             frames.append(
-                pl.DataFrame({"peer": peers, "bytes": numbers * each * count}).select(
+                pl.DataFrame({"peer": peers, "bytes": numbers * element_size * count}).select(
                     "peer", pl.lit("all_to_all").alias("kind"), "bytes", calls=pl.lit(count, pl.Int64)
                 )
             )
@@ -90,5 +90,5 @@ def _split(elements: int, split: str | None, ranks: RankSet) -> dict[int, int]:
     if not fits or not sum(parts):
         return {}
     # Split sizes count along the first dimension, elements over all dimensions.
-    each, rest = divmod(max(elements, 0), sum(parts))
-    return {} if rest else {rank: part * each for rank, part in zip(ranks, parts, strict=True)}
+    elements_per_row, rest = divmod(max(elements, 0), sum(parts))
+    return {} if rest else {rank: part * elements_per_row for rank, part in zip(ranks, parts, strict=True)}

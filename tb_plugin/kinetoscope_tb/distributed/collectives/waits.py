@@ -23,7 +23,7 @@ from ...arrays.gather import NONE
 from ...names.collectives import PEER_TO_PEER, ROOTED, SYNCHRONIZING
 
 
-def waited(calls: pl.DataFrame) -> pl.DataFrame:
+def add_waits(calls: pl.DataFrame) -> pl.DataFrame:
     """Add `wait_ns`, `transfer_ns` and `exposed_wait_ns` to matched calls; null if unknown.
 
     wait + transfer = dur if all ranks of the group were recorded; else the transfer is null, and the wait is that for
@@ -40,9 +40,9 @@ def waited(calls: pl.DataFrame) -> pl.DataFrame:
     is_whole = several & (is_timed.sum() >= size.first()).over("match") & (size > 0) & (is_split | is_pair)
     shortest = pl.when(is_matched).then(pl.col("dur_ns").filter(is_timed).min().over("match")).otherwise("dur_ns")
     typical = pl.col("shortest").filter("is_whole").median().over("kind", "bytes", "group_size").round().cast(pl.Int64)
-    assumed = pl.when("is_whole").then("shortest").otherwise(pl.min_horizontal("shortest", "typical"))
+    assumed_transfer = pl.when("is_whole").then("shortest").otherwise(pl.min_horizontal("shortest", "typical"))
     is_estimable = is_splittable & (several | pl.col("typical").is_not_null())
-    exposed_wait = pl.min_horizontal(pl.col("dur_ns") - assumed, pl.col("exposed_ns").replace(NONE, None))
+    exposed_wait = pl.min_horizontal(pl.col("dur_ns") - assumed_transfer, pl.col("exposed_ns").replace(NONE, None))
     return (
         calls.with_columns(shortest=pl.when(is_splittable).then(shortest), is_whole=is_splittable & is_whole)
         .with_columns(typical=typical)

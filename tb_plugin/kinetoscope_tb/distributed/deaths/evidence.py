@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kinetoscope.journal.status import RankStatus
 
-from ...names.text import listed
+from ...names.text import enumeration
 from ...reader.flight_recorder.values import source_line
 from .deaths import Death
 from .sentences import advice
@@ -104,4 +104,4 @@ def _name(function: str) -> str:
 def _saved_windows(verdict: DeathVerdict) -> Iterator[str]:
     steps_saved = sorted({status.saved_steps for status in verdict.statuses if status.saved_steps})
     if steps_saved:
-        yield f"Saved: windows up to step {listed([str(steps - 1) for steps in steps_saved[-2:]])}."
+        yield f"Saved: windows up to step {enumeration([str(steps - 1) for steps in steps_saved[-2:]])}."

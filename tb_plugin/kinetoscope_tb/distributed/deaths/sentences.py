@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...names.text import listed
+from ...names.text import enumeration
 from ..hangs.titles import ranks_title
 from ..hangs.whereabouts import short_line
 from .deaths import ABORT, CRASH, EXIT, GONE, KILLED, OUT_OF_MEMORY, STOPPED, UNKNOWN, Death
@@ -146,7 +146,7 @@ def _others(verdict: DeathVerdict, then: str = "then ") -> str:
     for death in verdict.others:
         ranks_of.setdefault(_brief(death), []).append(death.rank)
     clauses = [f"{ranks_title(ranks)} {_plural(how, ranks)}" for how, ranks in [*ranks_of.items()][:_MOST_PARTS]]
-    return f"; {then}{listed(clauses)}" if clauses else ""
+    return f"; {then}{enumeration(clauses)}" if clauses else ""
 
 
 def _brief(death: Death) -> str:

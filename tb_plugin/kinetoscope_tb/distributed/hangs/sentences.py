@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from ...names.text import listed
+from ...names.text import enumeration
 from .mismatch import Mismatch
 from .operations import Operation
 from .order import waits_of_cycle
@@ -32,7 +32,7 @@ def _mismatch(mismatch: Mismatch, pending: Collection[int]) -> str:
     for rank, value in sorted(mismatch.values.items()):
         ranks_of.setdefault(value, []).append(rank)
     usual = ranks_of.pop(mismatch.values[mismatch.operation.rank]) if mismatch.culprits else []
-    calls = listed([_calls(mismatch, ranks) for ranks in [*ranks_of.values()][:_MOST_PARTS]])
+    calls = enumeration([_calls(mismatch, ranks) for ranks in [*ranks_of.values()][:_MOST_PARTS]])
     collective = f"collective {mismatch.operation.seq} of {mismatch.operation.group.label}"
     if not usual:
         late = sorted({*mismatch.operation.group.ranks}.intersection(pending))
@@ -137,10 +137,9 @@ def _without_operation(verdict: Verdict) -> str:
     if verdict.kind == "not yet":
         return _not_yet(verdict, None)
     if verdict.kind == OWN_CODE:
-        clauses = (
-            _slow_work(verdict).removesuffix(".") if verdict.outcome == SLOW_WORK else listed(activity_clauses(verdict))
-        )
-        return f"{clauses}{step_clause(verdict)}."
+        is_slow = verdict.outcome == SLOW_WORK
+        clause = _slow_work(verdict).removesuffix(".") if is_slow else enumeration(activity_clauses(verdict))
+        return f"{clause}{step_clause(verdict)}."
     if verdict.kind == "went on":
         return f"no rank waits any more: {ranks_title(verdict.ranks)} completed the step that lasted long."
     if verdict.graph.job.outdated:

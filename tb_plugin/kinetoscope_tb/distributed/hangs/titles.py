@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta, timezone
 
 from ...names.collectives import element_bytes
-from ...names.text import listed, memory_size
+from ...names.text import enumeration, memory_size
 from .groups import WORLD
 from .operations import Operation
 
@@ -66,7 +66,7 @@ def rank_ranges(ranks: Collection[int]) -> str:
     parts = [part for low, high in ranges for part in _range(low, high)]
     if len(parts) > _MOST_RANGES:
         return f"{', '.join(parts[:_MOST_RANGES])} … ({len(ranks)} in all)"
-    return listed(parts)
+    return enumeration(parts)
 
 
 def _range(low: int, high: int) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kinetoscope.journal.status import RankStatus
 
-from ...names.text import listed, time
+from ...names.text import enumeration, time
 from ...reader.flight_recorder.hang_report import Activity, HangReport
 from ...reader.flight_recorder.schema import Dump
 from ...reader.flight_recorder.values import source_line
@@ -83,7 +83,7 @@ def _report(rank: int, report: HangReport) -> str:
     activity = report.activity
     where = f"in {activity.function} at {source_line(activity.file, activity.line)}" if activity else "in a library"
     kernel = f"; the kernel has its main thread in {report.waits_in} ({report.state})" if report.waits_in else ""
-    markers = f"; open markers: {listed([name for name, _ in report.markers])}" if report.markers else ""
+    markers = f"; open markers: {enumeration([name for name, _ in report.markers])}" if report.markers else ""
     last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""
     step = f"At {instant(report.written_ns)} rank {rank} had been in step {report.step} for {report.step_s:.0f} s"
     return f"{step}, {where}{kernel}{markers}{last_saved}."

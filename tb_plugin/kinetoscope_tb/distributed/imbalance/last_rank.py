@@ -27,11 +27,11 @@ _ACTION = "Record at least 3 complete steps on all ranks: that tells a slow rank
 def last_ranks(ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
     """One sentence as a row of RunAdvice: the rank that made the others wait longest; none if that is unknown."""
     is_known = pl.col("transfer_ns").is_not_null() & (pl.col("operation") != "transfer")
-    known = collective_waits(ranks).filter(is_known & (pl.col("ranks") > 1))
-    if known.is_empty() or ranks.missing_ranks:
+    collectives = collective_waits(ranks).filter(is_known & (pl.col("ranks") > 1))
+    if collectives.is_empty() or ranks.missing_ranks:
         return []
     waits = (
-        known.filter(pl.col("last").is_not_null())
+        collectives.filter(pl.col("last").is_not_null())
         .group_by("last")
         .agg(
             times=pl.len(),
@@ -42,11 +42,11 @@ def last_ranks(ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
         )
         .sort("wait_ns", "last", descending=[True, False])
     )
-    whole = int(known["total_wait_ns"].sum())
-    unclear = known.filter(pl.col("last").is_null())
+    whole = int(collectives["total_wait_ns"].sum())
+    unclear = collectives.filter(pl.col("last").is_null())
     if waits.is_empty() or waits["each_ns"][0] < _LEAST_FRAC * step_ns:
-        return [_together(known.height, whole, ranks)]
-    return [_last(waits, known.height, whole, _unclear(unclear), ranks)]
+        return [_together(collectives.height, whole, ranks)]
+    return [_last(waits, collectives.height, whole, _unclear(unclear), ranks)]
 
 
 def _unclear(collectives: pl.DataFrame) -> str:
@@ -64,19 +64,19 @@ def _last(waits: pl.DataFrame, count: int, whole: int, unclear: str, ranks: Rank
     first, *others = waits.to_dicts()
     cause = _cause(first, ranks)
     numbers = dict(ranks.workers.select("worker", "rank").rows())
-    called = f"Rank {numbers[first['last']]}"
+    subject = f"Rank {numbers[first['last']]}"
     evidence = (
         f"That is {text.percent(first['wait_ns'] / whole)} of all waiting, {text.time(first['longest_ns'])} of it at "
         f"one {first['operation']}."
     )
     if others:
-        named = text.listed([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
-        spent = sum(row["wait_ns"] for row in others)
-        evidence += f" Last at other collectives: {named}, for {text.time(spent)} of waiting."
+        names = text.enumeration([f"rank {numbers[row['last']]} ({row['times']})" for row in others[:3]])
+        others_wait_ns = sum(row["wait_ns"] for row in others)
+        evidence += f" Last at other collectives: {names}, for {text.time(others_wait_ns)} of waiting."
     began = "" if cause else _late_begin(first, ranks)
     because = f". It {does(cause)}" if cause else began
     title = (
-        f"{called} was last at {first['times']} of {text.times(count, 'collective')}; the others waited "
+        f"{subject} was last at {first['times']} of {text.times(count, 'collective')}; the others waited "
         f"{text.time(first['wait_ns'])} in total{because}."
     )
     what_to_do = " ".join([*([action(cause)] if cause else []), *([_BEFORE] if began else []), _ACTION])
@@ -113,11 +113,11 @@ def _together(count: int, whole: int, ranks: Ranks) -> dict[str, Any]:
 
 def _row(title: str, evidence: str, what_to_do: str, worker: str | None, ranks: Ranks) -> dict[str, Any]:
     steps = ranks.steps.filter("is_complete").group_by("member").len()["len"].max() or 0
-    recorded = text.times(int(steps), "complete step")  # type: ignore[arg-type]
+    most_steps = text.times(int(steps), "complete step")  # type: ignore[arg-type]
     return {
         "rule": "no_last_rank" if worker is None else "last_rank",
         "title": title,
-        "evidence": f"{evidence} Each rank recorded at most {recorded}.",
+        "evidence": f"{evidence} Each rank recorded at most {most_steps}.",
         "action": what_to_do,
         "saving_ns": None,
         "confidence": "low",

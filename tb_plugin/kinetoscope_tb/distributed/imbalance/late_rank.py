@@ -87,7 +87,8 @@ def others_late(rows: Sequence[Mapping[str, Any]], saved_ns: int | None) -> str:
     """
     names = [f"{row['rank']}" for row in rows[:_FEW_RANKS]]
     rest = [f"{len(rows) - len(names)} more"] if len(rows) > len(names) else []
-    late = f"rank {names[0]} is late, too" if len(rows) == 1 else f"ranks {text.listed([*names, *rest])} are late, too"
+    numbers = text.enumeration([*names, *rest])
+    late = f"rank {numbers} is late, too" if len(rows) == 1 else f"ranks {numbers} are late, too"
     if saved_ns is None:
         return late
     all_of = "both" if len(rows) == 1 else f"all {len(rows) + 1}"

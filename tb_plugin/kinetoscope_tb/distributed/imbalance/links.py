@@ -56,8 +56,8 @@ _ALIKE = ["kind", "bytes", "size", "stride", "hosts"]
 
 def links(ranks: Ranks) -> pl.DataFrame:
     """The frame LINKS: all comparable links; in no order."""
-    moved = pl.concat([_collectives(ranks), _transfers(ranks)])
-    enough = moved.filter((pl.col("transfer_ns") > 0) & (pl.len().over(_LINK) >= FEWEST_CALLS))
+    calls = pl.concat([_collectives(ranks), _transfers(ranks)])
+    enough = calls.filter((pl.col("transfer_ns") > 0) & (pl.len().over(_LINK) >= FEWEST_CALLS))
     comparable = enough.filter(pl.struct(_LINK).n_unique().over(_ALIKE) > 1)
     tests = comparable.select(_LINK).n_unique() if comparable.height else 0
     parts = comparable.partition_by(_ALIKE, maintain_order=True) if comparable.height else []
@@ -70,19 +70,19 @@ def _collectives(ranks: Ranks) -> pl.DataFrame:
     is_known = pl.col("transfer_ns").is_not_null() & ~pl.col("kind").is_in(PEER_TO_PEER)
     once = ranks.calls.filter(is_known & (pl.col("group") >= 0)).unique("match", keep="first", maintain_order=True)
     host = dict(ranks.workers.select("rank", "host").drop_nulls().rows())
-    listed = [RankSet.of(spelled) for spelled in ranks.groups["ranks"]]
+    rank_sets = [RankSet.of(ranks_text) for ranks_text in ranks.groups["ranks"]]
     about = pl.DataFrame(
         {
-            "group": range(len(listed)),
+            "group": range(len(rank_sets)),
             "size": ranks.groups["size"],
-            "stride": [_stride(each) for each in listed],
-            "hosts": [_hosts(each, host) for each in listed],
+            "stride": [_stride(rank_set) for rank_set in rank_sets],
+            "hosts": [_hosts(rank_set, host) for rank_set in rank_sets],
         },
         schema={"group": pl.Int32, "size": pl.Int64, "stride": pl.Int64, "hosts": pl.Int64},
     )
-    sized = once.filter(pl.col("bytes") >= 0).join(about, "group", "left", maintain_order="left")
+    collectives = once.filter(pl.col("bytes") >= 0).join(about, "group", "left", maintain_order="left")
     none = pl.lit(NONE, pl.Int64)
-    return sized.select("kind", "group", *_no_pair(none), "bytes", "transfer_ns", "size", "stride", "hosts")
+    return collectives.select("kind", "group", *_no_pair(none), "bytes", "transfer_ns", "size", "stride", "hosts")
 
 
 def _stride(ranks: RankSet) -> int:
@@ -141,13 +141,13 @@ def _transfers(ranks: Ranks) -> pl.DataFrame:
 
 def _judge(rows: pl.DataFrame, tests: int) -> pl.DataFrame:
     """LINKS of comparable calls."""
-    numbered = rows.with_columns(link=pl.struct(_LINK).rank("dense") - 1, nth=pl.int_range(pl.len()).over(_LINK))
-    values = np.full((int(numbered["link"].max()) + 1, int(numbered["nth"].max()) + 1), np.nan)  # type: ignore[arg-type]
-    values[numbered["link"].to_numpy(), numbered["nth"].to_numpy()] = np.log(numbered["transfer_ns"].to_numpy())
+    rows = rows.with_columns(link=pl.struct(_LINK).rank("dense") - 1, nth=pl.int_range(pl.len()).over(_LINK))
+    values = np.full((int(rows["link"].max()) + 1, int(rows["nth"].max()) + 1), np.nan)  # type: ignore[arg-type]
+    values[rows["link"].to_numpy(), rows["nth"].to_numpy()] = np.log(rows["transfer_ns"].to_numpy())
     typical = np.nanmedian(values, axis=1)
     threshold = _thresholds(values, typical, tests)
     over = excess(typical[:, None])[:, 0]
-    typical_calls = numbered.group_by("link").agg(pl.col(_LINK).first(), calls=pl.len()).sort("link")
+    typical_calls = rows.group_by("link").agg(pl.col(_LINK).first(), calls=pl.len()).sort("link")
     return (
         typical_calls.with_columns(
             transfer_ns=pl.Series(np.round(np.exp(typical))),

@@ -76,14 +76,13 @@ def _left(names: list[str], left_ns: float, bubble_ns: float) -> str:
     """What is left of the bubble without what late stages and slow links add."""
     if left_ns == bubble_ns:
         return ""
-    return (
-        f" Without what {text.listed(names)} add{'s' if len(names) == 1 else ''}, {text.time(left_ns)} is left of it."
-    )
+    add = "adds" if len(names) == 1 else "add"
+    return f" Without what {text.enumeration(names)} {add}, {text.time(left_ns)} is left of it."
 
 
 def _first(names: list[str], action: str) -> str:
     """What to do about the bubble, after what makes it longer than its schedule."""
-    return f"Begin with {text.listed(names)}. {action}" if names else action
+    return f"Begin with {text.enumeration(names)}. {action}" if names else action
 
 
 def _title(most: dict[str, Any], frac: float, ranks: Ranks) -> str:
@@ -125,7 +124,7 @@ def _idle(by_stage: pl.DataFrame) -> str:
     idle = [f"{text.percent(share)} of stage {stage}'s step" for stage, share in shares if share >= _SOME_FRAC]
     most = [*idle[:_MOST_LISTED], *(["…"] if idle[_MOST_LISTED:] else [])]
     return (
-        f" Not counted is idle time in which no transfer shows what a stage waits for: {text.listed(most)}."
+        f" Not counted is idle time in which no transfer shows what a stage waits for: {text.enumeration(most)}."
         if idle
         else ""
     )

@@ -25,13 +25,12 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
     elements = pl.when(pl.col("elements") > 0).then(pl.coalesce("uneven", "elements")).otherwise(0)
     steps = steps.with_columns(elements=elements).drop("uneven", "row")
     steps = steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
-    named = steps.join(ranks.stages, "member", "left", maintain_order="left")
-    named = named.join(waits, ["member", "index"], "left", maintain_order="left").join(
+    steps = steps.join(ranks.stages, "member", "left", maintain_order="left")
+    steps = steps.join(waits, ["member", "index"], "left", maintain_order="left").join(
         ranks.workers.select("member", "rank", "worker", "span"), "member", "left", maintain_order="left"
     )
-    known = pl.min_horizontal("wait_ns", "exposed_communication_ns")
-    wait = pl.when(pl.col("wait_ns").is_not_null()).then(known)
-    return named.with_columns(
+    wait = pl.when(pl.col("wait_ns").is_not_null()).then(pl.min_horizontal("wait_ns", "exposed_communication_ns"))
+    return steps.with_columns(
         overlap_ns=pl.col("communication_ns") - pl.col("exposed_communication_ns"),
         wait_ns=pl.when(pl.col("unestimated").fill_null(0) > 0).then(wait).otherwise(wait.fill_null(0)),
     ).with_columns(without_waiting_ns=pl.col("total_ns") - pl.col("wait_ns"))
@@ -60,11 +59,11 @@ def _waits(ranks: Ranks) -> pl.DataFrame:
 
 def idle_parts(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with what ranks are idle for; these parts add up to `idle_ns`."""
-    idle = pl.col("idle_ns")
-    loading = pl.min_horizontal("dataloader_ns", idle)
-    collection = pl.min_horizontal("collecting_ns", idle - loading)
+    idle_ns = pl.col("idle_ns")
+    loading_ns = pl.min_horizontal("dataloader_ns", idle_ns)
+    collection_ns = pl.min_horizontal("collecting_ns", idle_ns - loading_ns)
     return rows.with_columns(
-        idle_loading_ns=loading, idle_collecting_ns=collection, idle_other_ns=idle - loading - collection
+        idle_loading_ns=loading_ns, idle_collecting_ns=collection_ns, idle_other_ns=idle_ns - loading_ns - collection_ns
     )
 
 

@@ -166,15 +166,15 @@ def excess(own: Floats) -> Floats:
     ranks = own.shape[0]
     order = np.sort(own, axis=0)  # NaN last
     count = np.sum(~np.isnan(own), axis=0)
-    place = np.argsort(np.argsort(own, axis=0), axis=0)
+    position = np.argsort(np.argsort(own, axis=0), axis=0)
     steps = np.arange(own.shape[1])[None, :]
 
     def without(nth: NDArray[np.int64]) -> Floats:
         """The nth smallest of the others."""
-        picked: Floats = order[np.minimum(nth + (place <= nth), ranks - 1), steps]
-        return picked
+        value: Floats = order[np.minimum(nth + (position <= nth), ranks - 1), steps]
+        return value
 
-    others = np.maximum(count - 1, 1)[None, :] + np.zeros_like(place)
+    others = np.maximum(count - 1, 1)[None, :] + np.zeros_like(position)
     median = (without((others - 1) // 2) + without(others // 2)) / 2
     return np.where(count[None, :] > 1, own - median, np.nan)
 
@@ -184,15 +184,15 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
     typical = mean_without_outliers(over)
     steps = np.sum(~np.isnan(over), axis=1)
     step_ns = step_length(matrix.total)
-    named, alone = _thresholds(matrix.own, over, typical, step_ns)
-    if not np.isfinite(named).any():
+    limit, step_limit = _thresholds(matrix.own, over, typical, step_ns)
+    if not np.isfinite(limit).any():
         return pl.DataFrame(schema=VERDICTS)
-    is_slow = (typical > named) & (steps >= FEWEST_STEPS)
+    is_slow = (typical > limit) & (steps >= FEWEST_STEPS)
     least = np.minimum(LEAST_ONCE_FRAC * step_ns, typical / 2)
-    is_late = over > np.where(is_slow, least, alone)[:, None]
+    is_late = over > np.where(is_slow, least, step_limit)[:, None]
     cost = _cost(matrix.own, is_late)
     wait = np.nanmean(matrix.wait, axis=1)
-    waits = is_late.any() & (wait > np.min(named))
+    waits = is_late.any() & (wait > np.min(limit))
     verdict = np.select([is_slow, is_late.any(axis=1), waits], ["straggler", "slow at times", "waits"], "in step")
     return pl.DataFrame(
         {
@@ -203,7 +203,7 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
             "wait_ns": wait.round().astype(np.int64),
             "excess_ns": typical.round().astype(np.int64),
             "slow_steps": is_late.sum(axis=1),
-            "threshold_ns": np.where(np.isfinite(named), named, np.nan).round(),
+            "threshold_ns": np.where(np.isfinite(limit), limit, np.nan).round(),
             "cost_ns": cost.round().astype(np.int64),
             "verdict": verdict.tolist(),
             **_in_late_steps(matrix, over, is_late),

@@ -131,16 +131,17 @@ class MergedGraph:
         segments: Ints = order[first[step] : first[step + 1]]
         return segments
 
-    def shift_of_steps(self, saved: Ints, cut: Ints) -> Ints:
-        """How much later each rank's steps would end if segments took `saved` less, and transfers in calls `cut` less.
+    def shift_of_steps(self, segment_cut: Ints, transfer_cut: Ints) -> Ints:
+        """How much later each rank's steps would end if segments, and transfers in calls, took this much less.
 
         Steps are simulated separately: everything before a step's start keeps its time. A collective begins to move
         data when the last rank enters it in the simulation, which may be another one than recorded.
         """
         since = self._own_since
         order = np.argsort(self.unit, kind="stable")
-        ends: Ints = _shifted(order, self.unit, self.of_call, since, self.slack + saved, self.wait, cut)
-        shifts: Ints = _latest(self.of_step, since, self.slack + saved, ends)
+        slack = self.slack + segment_cut
+        ends: Ints = _call_shifts(order, self.unit, self.of_call, since, slack, self.wait, transfer_cut)
+        shifts: Ints = _latest(self.of_step, since, slack, ends)
         return shifts
 
     def _step_of_calls(self) -> Ints:
@@ -183,24 +184,26 @@ def _units(match: Ints, since: Ints, of_call: Ints) -> tuple[Ints, Bools]:
         numbers = np.where(match >= 0, match, 0)
         numbers[alone] = numbers.max(initial=-1) + 1 + np.arange(alone.size)
         _, unit = np.unique(numbers, return_inverse=True)
-        place = _order(unit.astype(np.int64), since, of_call)
-        crossed = (place[unit] < 0) & (match >= 0)
-        if not crossed.any():
-            return place[unit], match >= 0
-        match[crossed] = NONE
+        position = _order(unit.astype(np.int64), since, of_call)
+        is_on_cycle = (position[unit] < 0) & (match >= 0)
+        if not is_on_cycle.any():
+            return position[unit], match >= 0
+        match[is_on_cycle] = NONE
 
 
 def _order(unit: Array, since: Array, of_call: Array) -> Array:
-    """For each unit its place in topological order (Kahn's algorithm), or -1 if it is on or behind a cycle."""
+    """For each unit its position in topological order (Kahn's algorithm), or -1 if it is on or behind a cycle."""
     units = unit.max() + 1 if unit.size else 0
     waits, first = np.zeros(units, np.int64), np.zeros(units + 1, np.int64)
     after = np.empty(_count_successors(unit, since, of_call, waits, first), np.int64)
-    queue, place = np.empty(units, np.int64), np.full(units, NONE, np.int64)
-    _order_units(unit, since, of_call, first, waits, first.copy(), after, queue, place)
-    return place
+    queue, position = np.empty(units, np.int64), np.full(units, NONE, np.int64)
+    _order_units(unit, since, of_call, first, waits, first.copy(), after, queue, position)
+    return position
 
 
-def _shifted(order: Array, unit: Array, of_call: Array, since: Array, slack: Array, wait: Array, cut: Array) -> Array:
+def _call_shifts(
+    order: Array, unit: Array, of_call: Array, since: Array, slack: Array, wait: Array, cut: Array
+) -> Array:
     """How much later each call would end; `order` are the calls in the order of their units."""
     ends = np.zeros(order.size, np.int64)
     _shift_calls(order, unit, of_call, since, slack, wait, cut, ends)

@@ -45,8 +45,8 @@ def mean_savings(ranks: Ranks, choices: Sequence[Callable[[Paths], Ints | None]]
         paths = Paths.of(span)
         for number, choice in enumerate(choices):
             if (shorter := choice(paths)) is not None:
-                savings[number] += int(shorter[paths.counted].sum())
-                counts[number] += len(paths.counted)
+                savings[number] += int(shorter[paths.averaged_steps].sum())
+                counts[number] += len(paths.averaged_steps)
     return [round(saving / count) if count else None for saving, count in zip(savings, counts, strict=True)]
 
 

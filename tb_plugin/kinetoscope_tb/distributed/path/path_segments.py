@@ -49,8 +49,8 @@ class PathSegments:
         rows = paths.segments.unique(["step", "number"], keep="first", maintain_order=True)
         member, until = rows["member"].to_numpy(), rows["until"].to_numpy()
         step = rows["step"].to_numpy()
-        ended = np.where(until < 0, paths.steps["row"].to_numpy().astype(np.int64)[step], until)
-        own = ended - np.where(until < 0, _first(ranks.steps, member), _first(ranks.calls, member))
+        end_row = np.where(until < 0, paths.steps["row"].to_numpy().astype(np.int64)[step], until)
+        own = end_row - np.where(until < 0, _first(ranks.steps, member), _first(ranks.calls, member))
         ends = ends_in_words(rows, ranks)
         at = ranks.on_one_clock(rows.select(pl.col("member").cast(pl.Int32), "start_ns"), "start_ns")
         frame = rows.select(
@@ -78,24 +78,24 @@ class PathSegments:
         start = _on_clock(self.frame["at_ns"].to_numpy(), clock)
         inside = np.minimum(start + self.frame["dur_ns"].to_numpy(), to_ns) - np.maximum(start, from_ns)
         of_member = self.frame.select("member", path_ns=pl.Series(inside)).filter(pl.col("path_ns") > 0)
-        summed = of_member.group_by("member").agg(pl.col("path_ns").sum())
-        named = self.ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank")
-        rows = summed.join(named, "member").sort("path_ns", "member", descending=[True, False])
+        sums = of_member.group_by("member").agg(pl.col("path_ns").sum())
+        workers = self.ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank")
+        rows = sums.join(workers, "member").sort("path_ns", "member", descending=[True, False])
         return rows.select("worker", "rank", "path_ns").to_dicts()
 
     @property
     def notes(self) -> list[str]:
         """What the paths can't cover because traces are missing."""
-        unread = [one for one in self.ranks.members if one.summary is None]
-        broken = [f"{one.worker} is left out: {one.problem}" for one in unread[:MOST_LISTED]]
-        if more := len(unread) - len(broken):
-            broken.append(f"{more} more {'is' if more == 1 else 'are'} left out; see Run health.")
+        unread = [member for member in self.ranks.members if member.summary is None]
+        notes = [f"{member.worker} is left out: {member.problem}" for member in unread[:MOST_LISTED]]
+        if more := len(unread) - len(notes):
+            notes.append(f"{more} more {'is' if more == 1 else 'are'} left out; see Run health.")
         absent = self.ranks.missing_ranks
         if not absent:
-            return broken
+            return notes
         names = ", ".join(map(str, absent[:8])) + (" …" if len(absent) > 8 else "")
         are = "rank has" if len(absent) == 1 else "ranks have"
-        return [*broken, f"{len(absent)} {are} no recording ({names}): the path can't be followed to them."]
+        return [*notes, f"{len(absent)} {are} no recording ({names}): the path can't be followed to them."]
 
 
 def ends_in_words(rows: pl.DataFrame, ranks: Ranks) -> pl.DataFrame:
@@ -103,8 +103,8 @@ def ends_in_words(rows: pl.DataFrame, ranks: Ranks) -> pl.DataFrame:
     texts = _call_texts(ranks)
     ends = rows.select("part", "since", "until")
     for side in ("since", "until"):
-        named = texts.rename({"call": side, "text": f"{side}_text"})
-        ends = ends.join(named, side, "left", maintain_order="left")
+        side_texts = texts.rename({"call": side, "text": f"{side}_text"})
+        ends = ends.join(side_texts, side, "left", maintain_order="left")
     is_before = pl.col("part") == BEFORE
     return ends.select(
         since=pl.when(~is_before).then(pl.col("since_text").fill_null("the step begins")),

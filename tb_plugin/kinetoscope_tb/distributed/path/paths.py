@@ -77,7 +77,7 @@ class Paths:
         return cls(MergedGraph.of(ranks), columns, lead, ends["place"].to_numpy().astype(np.int64))
 
     @property
-    def counted(self) -> list[int]:
+    def averaged_steps(self) -> list[int]:
         """The steps that averages cover: the complete ones, or all if none is complete."""
         complete = np.flatnonzero(self.steps["is_complete"].to_numpy())
         return [int(step) for step in (complete if complete.size else range(self.steps.height))]
@@ -104,19 +104,19 @@ class Paths:
 
     def _parts(self, kind: Ints, which: Ints, dur: Ints) -> tuple[Ints, Ints, Ints]:
         """(segment, part, length) of each part of each segment that isn't empty."""
-        spent = np.zeros((kind.size, len(PARTS)), np.int64)
+        part_times = np.zeros((kind.size, len(PARTS)), np.int64)
         segments, calls = np.flatnonzero(kind == _SEGMENT), np.flatnonzero(kind == _CALL)
-        spent[segments, : len(CLASSES)] = self.merged_graph.spent[which[segments]]
+        part_times[segments, : len(CLASSES)] = self.merged_graph.spent[which[segments]]
         for row in segments[dur[segments] < self.merged_graph.length[which[segments]]]:
-            spent[row] = _scaled(spent[row].tolist(), int(dur[row]))
-        spent[calls, np.where(self.merged_graph.is_split[which[calls]], TRANSFER, UNSPLIT)] = dur[calls]
+            part_times[row] = _scale(part_times[row].tolist(), int(dur[row]))
+        part_times[calls, np.where(self.merged_graph.is_split[which[calls]], TRANSFER, UNSPLIT)] = dur[calls]
         before = np.flatnonzero(kind == _BEFORE)
-        spent[before, BEFORE] = dur[before]
-        row, part = np.nonzero(spent)
-        return row, part, spent[row, part]
+        part_times[before, BEFORE] = dur[before]
+        row, part = np.nonzero(part_times)
+        return row, part, part_times[row, part]
 
-    def _saved(self, saved: Ints, cut: Ints, on_path: pl.Expr, percent: int) -> Ints:
-        """How much shorter each step would be if segments took `saved` less, and transfers in calls `cut` less.
+    def _step_savings(self, segment_cut: Ints, transfer_cut: Ints, on_path: pl.Expr, percent: int) -> Ints:
+        """How much shorter each step would be if segments, and transfers in calls, took this much less.
 
         That is no more than the same share of what is on the path: a segment of another rank may have begun before the
         step of the rank that ended last, and what happened before a step keeps its time.
@@ -124,31 +124,35 @@ class Paths:
         of_path = np.zeros(self.steps.height, np.int64)
         rows = self.segments.filter(on_path)
         np.add.at(of_path, rows["step"].to_numpy(), rows["dur_ns"].to_numpy())
-        most: Ints = np.minimum(self.shorter(saved, cut), _percent(of_path, percent))
+        most: Ints = np.minimum(self.shorter(segment_cut, transfer_cut), _percent(of_path, percent))
         return most
 
-    def shorter(self, saved: Ints, cut: Ints) -> Ints:
-        """How much earlier each step's last rank would end if segments took `saved` less, and transfers `cut` less."""
-        later = self.merged_graph.shift_of_steps(saved, cut) - self.lead
+    def shorter(self, segment_cut: Ints, transfer_cut: Ints) -> Ints:
+        """How much earlier each step's last rank would end if segments and transfers took this much less."""
+        later = self.merged_graph.shift_of_steps(segment_cut, transfer_cut) - self.lead
         ends = np.full(self.steps.height, np.iinfo(np.int64).min)
         np.maximum.at(ends, self.place, later)
         return -ends
 
     def saved_in_segments(self, part: int | None, member: int | None, percent: int) -> Ints:
         """How much shorter each step would be if one part (or all) of one rank (or all) took `percent` less."""
-        chosen = self.merged_graph.spent if part is None else self.merged_graph.spent[:, [part]]
-        less = _percent(chosen, percent).sum(axis=1)
+        part_times = self.merged_graph.spent if part is None else self.merged_graph.spent[:, [part]]
+        less = _percent(part_times, percent).sum(axis=1)
         if member is not None:
             less = np.where(self.merged_graph.member == member, less, 0)
         on_path = pl.col("part") < len(CLASSES) if part is None else pl.col("part") == part
         on_path &= pl.lit(value=True) if member is None else pl.col("member") == member
-        return self._saved(less, np.zeros_like(self.merged_graph.dur), on_path, percent)
+        return self._step_savings(less, np.zeros_like(self.merged_graph.dur), on_path, percent)
 
-    def saved_in_calls(self, chosen: NDArray[np.bool_], percent: int) -> Ints:
+    def saved_in_calls(self, is_faster: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the transfers of some calls took `percent` less."""
-        moving = np.where(chosen & (self.merged_graph.dur > 0), self.merged_graph.dur - self.merged_graph.wait, 0)
-        on_path = pl.col("part").is_in([TRANSFER, UNSPLIT]) & pl.col("since").is_in(np.flatnonzero(chosen).tolist())
-        return self._saved(np.zeros_like(self.merged_graph.slack), _percent(moving, percent), on_path, percent)
+        transfer_ns = np.where(
+            is_faster & (self.merged_graph.dur > 0), self.merged_graph.dur - self.merged_graph.wait, 0
+        )
+        on_path = pl.col("part").is_in([TRANSFER, UNSPLIT]) & pl.col("since").is_in(np.flatnonzero(is_faster).tolist())
+        return self._step_savings(
+            np.zeros_like(self.merged_graph.slack), _percent(transfer_ns, percent), on_path, percent
+        )
 
 
 def _percent(values: Ints, percent: int) -> Ints:
@@ -156,12 +160,12 @@ def _percent(values: Ints, percent: int) -> Ints:
     return less
 
 
-def _scaled(parts: list[int], length: int) -> list[int]:
-    """The parts scaled so that they add up to a length; the largest takes the rounding error."""
+def _scale(parts: list[int], length: int) -> list[int]:
+    """Scale the parts so that they add up to a length; the largest takes the rounding error."""
     whole = sum(parts)
-    scaled = [part * length // whole for part in parts]
-    scaled[scaled.index(max(scaled))] += length - sum(scaled)
-    return scaled
+    lengths = [part * length // whole for part in parts]
+    lengths[lengths.index(max(lengths))] += length - sum(lengths)
+    return lengths
 
 
 def _walk_back(

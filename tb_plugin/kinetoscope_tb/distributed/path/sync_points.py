@@ -36,6 +36,6 @@ class SyncPoints:
         """Return the sync points of calls in a graph."""
         nodes, points = graph.nodes, graph.nodes.boundaries
         on_device = calls.kernel >= 0
-        start = np.where(on_device, calls.kernel + nodes.starts.start, gather(points.start, calls.timed))
-        end = np.where(on_device, calls.last + nodes.ends.start, gather(points.end, calls.timed))
-        return cls(start.astype(np.int64), end.astype(np.int64), calls.last, calls.timed)
+        start = np.where(on_device, calls.kernel + nodes.starts.start, gather(points.start, calls.host_transfer))
+        end = np.where(on_device, calls.last + nodes.ends.start, gather(points.end, calls.host_transfer))
+        return cls(start.astype(np.int64), end.astype(np.int64), calls.last, calls.host_transfer)

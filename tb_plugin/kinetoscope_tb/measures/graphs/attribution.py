@@ -44,29 +44,29 @@ def joined_sources(is_of: Sequence[NDArray[np.bool_]]) -> pl.Series:
     """SOURCES with commas, by whether each group has rows of each; null: of none."""
     order = sorted(range(len(SOURCES)), key=lambda source: SOURCES[source], reverse=True)
     frame = pl.DataFrame({SOURCES[source]: is_of[source] for source in order})
-    named = [pl.when(name).then(pl.lit(name)) for name in frame.columns]
-    return frame.select(pl.concat_str(named, separator=", ", ignore_nulls=True).replace("", None)).to_series()
+    names = [pl.when(name).then(pl.lit(name)) for name in frame.columns]
+    return frame.select(pl.concat_str(names, separator=", ", ignore_nulls=True).replace("", None)).to_series()
 
 
 def provenance_of_calls(trace: Trace) -> pl.Series:
     """How each row of all_host_events is known (SOURCES)."""
-    added = trace.replayed
+    replayed_calls = trace.replayed
     of_row = np.full(trace.all_host_events.height, SOURCES.index(RECORDED))
-    if added is not None:
-        of_row[trace.host_events.height :] = added.origin[~added.is_module]
+    if replayed_calls is not None:
+        of_row[trace.host_events.height :] = replayed_calls.origin[~replayed_calls.is_module]
     return pl.Series("provenance", SOURCES, dtype=pl.Enum(SOURCES)).gather(pl.Series(of_row))
 
 
 def recorded_events(trace: Trace, events: Events) -> Events:
     """Events as recorded rows: those of all_host_events and all_python_calls, and what replayed ones ran on devices."""
-    added = trace.replayed
-    if added is None:
+    replayed_calls = trace.replayed
+    if replayed_calls is None:
         return events
     first = {name: getattr(trace, name).height for name in ("host_events", "python_calls")}
-    chosen = np.zeros(added.parent.size, bool)
-    for frame, is_so in (("host_events", ~added.is_module), ("python_calls", added.is_module)):
+    is_included = np.zeros(replayed_calls.parent.size, bool)
+    for frame, is_so in (("host_events", ~replayed_calls.is_module), ("python_calls", replayed_calls.is_module)):
         rows = np.asarray(events.get(frame, []), np.int64)
-        chosen[np.flatnonzero(is_so)[rows[rows >= first[frame]] - first[frame]]] = True
-    ran = np.flatnonzero(gather(nearest(chosen, added.parent), added.innermost) >= 0)
-    recorded = {name: rows[rows < first[name]] if name in first else rows for name, rows in events.items()}
-    return {**recorded, "device_events": np.union1d(recorded.get("device_events", ran[:0]), ran)}
+        is_included[np.flatnonzero(is_so)[rows[rows >= first[frame]] - first[frame]]] = True
+    ran = np.flatnonzero(gather(nearest(is_included, replayed_calls.parent), replayed_calls.innermost) >= 0)
+    recorded_rows = {name: rows[rows < first[name]] if name in first else rows for name, rows in events.items()}
+    return {**recorded_rows, "device_events": np.union1d(recorded_rows.get("device_events", ran[:0]), ran)}

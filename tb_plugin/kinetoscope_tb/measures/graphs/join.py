@@ -19,7 +19,7 @@ from ...arrays.gather import NONE
 from ...names.iterations import iteration_name
 from ...trace.model import Trace
 from ...trace.results import once_per_trace
-from .alignment import aligned
+from .alignment import align_sequences
 from .launch_sequences import KERNEL, MEMCPY, LaunchSequences, captured_sequences, eager_sequences, ranges_around
 from .replays import Ints, Replays, replays
 
@@ -93,40 +93,40 @@ def join(trace: Trace) -> Join:
     """Join a recording's replays; it has no matches where it has no graph."""
     if not replays(trace).launch.size:
         return Join([], [], np.empty(0, np.int64))
-    others = trace.captures.traces
-    captured = [(0, NONE, trace), *((1, place, other) for place, other in enumerate(others))]
-    eager = [(2, NONE, trace), *((1, place, other) for place, other in enumerate(others))]
-    return _joined(
+    others = [(1, capture, other) for capture, other in enumerate(trace.captures.traces)]
+    captures, eager = [(0, NONE, trace), *others], [(2, NONE, trace), *others]
+    return _join_sequences(
         trace,
-        [(origin, place, captured_sequences(one)) for origin, place, one in captured]
-        + [(origin, place, eager_sequences(one)) for origin, place, one in eager],
+        [(origin, capture, captured_sequences(recording)) for origin, capture, recording in captures]
+        + [(origin, capture, eager_sequences(recording)) for origin, capture, recording in eager],
     )
 
 
 def join_with(trace: Trace, other: Trace) -> Join:
     """What the launches of another recording alone explain."""
-    return _joined(trace, [(1, 0, captured_sequences(other)), (1, 0, eager_sequences(other))])
+    return _join_sequences(trace, [(1, 0, captured_sequences(other)), (1, 0, eager_sequences(other))])
 
 
-def _joined(trace: Trace, launched: list[tuple[int, int, LaunchSequences]]) -> Join:
-    """Join with launches, the best first: of each the origin, the place among the captures, and the sequences."""
-    found, number = replays(trace), dict[str, int]()
+def _join_sequences(trace: Trace, launches: list[tuple[int, int, LaunchSequences]]) -> Join:
+    """Join with launches, the best first: of each the origin, the number of the capture, and the sequences."""
+    graph_replays, number = replays(trace), dict[str, int]()
     sources = [
-        _source(origin, capture, sequences, number) for origin, capture, sequences in launched if sequences.nodes.height
+        _source(origin, capture, sequences, number) for origin, capture, sequences in launches if sequences.nodes.height
     ]
-    codes = _row_codes(trace, found.rows, number)
+    codes = _row_codes(trace, graph_replays.rows, number)
     matcher = _Matcher(sources)
     forms: dict[bytes, list[int]] = defaultdict(list)
-    for variant, example in enumerate(found.example.tolist()):  # in order of the graphs' numbers
-        forms[codes[found.first[example] : found.first[example + 1]].tobytes()].append(variant)
-    tokens = _tokens(trace, found) if forms else np.empty(0, np.int64)
-    match, matches = np.full(found.launch.size, NONE), list[Match]()
+    for variant, example in enumerate(graph_replays.example.tolist()):  # in order of the graphs' numbers
+        forms[codes[graph_replays.first[example] : graph_replays.first[example + 1]].tobytes()].append(variant)
+    tokens = _tokens(trace, graph_replays) if forms else np.empty(0, np.int64)
+    match, matches = np.full(graph_replays.launch.size, NONE), list[Match]()
     for form, variants in forms.items():
         choices = matcher.choices(np.frombuffer(form, np.int64))
-        chosen = _assign(found, variants, choices, tokens)
-        match[chosen.replay] = np.where(chosen.choice >= 0, chosen.choice + len(matches), NONE)
+        assignment = _assign(graph_replays, variants, choices, tokens)
+        match[assignment.replay] = np.where(assignment.choice >= 0, assignment.choice + len(matches), NONE)
         matches += [
-            Match(one.source, one.node, np.maximum(one.confidence, chosen.confidence)) for one in choices.matches
+            Match(candidate.source, candidate.node, np.maximum(candidate.confidence, assignment.confidence))
+            for candidate in choices.matches
         ]
     return Join(sources, matches, match)
 
@@ -143,8 +143,8 @@ def _source(origin: int, capture: int, sequences: LaunchSequences, number: dict[
     other = np.where(kind == KERNEL, _NAMELESS, np.where(kind == MEMCPY, _COPY, _FILL))
     codes = other if kernel is None else np.where(kernel.is_null(), other, kernel.fill_null(0).to_numpy())
     first = np.searchsorted(nodes["sequence"].to_numpy(), np.arange(sequences.sequences.height + 1))
-    hashed = calls.select(pl.struct("name", "input_shapes", "input_types").hash()).to_series()
-    signature = hashed.gather(nodes["call"].cast(pl.Int64).replace(NONE, None)).fill_null(0).to_numpy()
+    hashes = calls.select(pl.struct("name", "input_shapes", "input_types").hash()).to_series()
+    signature = hashes.gather(nodes["call"].cast(pl.Int64).replace(NONE, None)).fill_null(0).to_numpy()
     return Source(origin, capture, sequences, codes.astype(np.int64), first, signature)
 
 
@@ -182,31 +182,33 @@ class _Matcher:
         self._sources = sources
         self._whole: dict[bytes, list[tuple[int, int]]] = defaultdict(list)  # captures by their named kernels
         self._kinds: dict[bytes, list[tuple[int, int]]] = defaultdict(list)  # captures without names by their kinds
-        for place, source in enumerate(sources):
+        for index, source in enumerate(sources):
             for sequence in np.flatnonzero(source.sequences.sequences["is_capture"].to_numpy()).tolist():
                 span = source.span(sequence)
                 is_named = not (span == _NAMELESS).any()
                 by = self._whole if is_named else self._kinds
-                by[(_kernels(span) if is_named else _kinds(span)).tobytes()].append((place, sequence))
+                by[(_kernels(span) if is_named else _kinds(span)).tobytes()].append((index, sequence))
 
-    def choices(self, replayed: Ints) -> _Choices:
+    def choices(self, codes: Ints) -> _Choices:
         """What explains a graph that runs these."""
-        whole = self._whole.get(_kernels(replayed).tobytes()) if (replayed >= 0).any() else None
+        whole = self._whole.get(_kernels(codes).tobytes()) if (codes >= 0).any() else None
         if whole:
-            return self._of_captures(replayed, [one for one in whole if one[0] == whole[0][0]])
-        nameless = self._kinds.get(_kinds(replayed).tobytes())
+            return self._of_captures(codes, [capture for capture in whole if capture[0] == whole[0][0]])
+        nameless = self._kinds.get(_kinds(codes).tobytes())
         if nameless:
-            return self._of_captures(replayed, [one for one in nameless if one[0] == nameless[0][0]], is_named=False)
-        return self._windows(replayed) or self._nearest(replayed)
+            return self._of_captures(
+                codes, [capture for capture in nameless if capture[0] == nameless[0][0]], is_named=False
+            )
+        return self._windows(codes) or self._nearest(codes)
 
-    def _of_captures(self, replayed: Ints, captures: list[tuple[int, int]], *, is_named: bool = True) -> _Choices:
+    def _of_captures(self, codes: Ints, captures: list[tuple[int, int]], *, is_named: bool = True) -> _Choices:
         matches, sizes = [], []
-        for place, sequence in captures:
-            source = self._sources[place]
+        for index, sequence in captures:
+            source = self._sources[index]
             span, first = source.span(sequence), int(source.first[sequence])
-            at = aligned(replayed, span) if is_named else np.arange(replayed.size)
-            sure = np.full(replayed.size, HIGH if is_named else MEDIUM)
-            matches.append(Match(place, np.where(at >= 0, at + first, NONE), sure))
+            at = align_sequences(codes, span) if is_named else np.arange(codes.size)
+            sure = np.full(codes.size, HIGH if is_named else MEDIUM)
+            matches.append(Match(index, np.where(at >= 0, at + first, NONE), sure))
             sizes.append(_size(source, sequence))
         return _Choices(matches, [self._signature(match) for match in matches], sizes, is_named)
 
@@ -214,10 +216,10 @@ class _Matcher:
         signature = self._sources[match.source].signature
         return signature[match.node[match.node >= 0]].tobytes()
 
-    def _windows(self, replayed: Ints) -> _Choices | None:
+    def _windows(self, codes: Ints) -> _Choices | None:
         """Eager work that ran exactly the same."""
-        text, width = replayed.tobytes(), replayed.itemsize
-        for place, source in enumerate(self._sources if replayed.size >= _LEAST_WINDOW else []):
+        text, width = codes.tobytes(), codes.itemsize
+        for index, source in enumerate(self._sources if codes.size >= _LEAST_WINDOW else []):
             matches = list[Match]()
             for sequence in np.flatnonzero(~source.sequences.sequences["is_capture"].to_numpy()).tolist():
                 span = source.span(sequence).tobytes()
@@ -225,27 +227,27 @@ class _Matcher:
                 while at >= 0 and len(matches) < _MOST_WINDOWS:
                     if at % width == 0:
                         first = int(source.first[sequence]) + at // width
-                        matches.append(Match(place, first + np.arange(replayed.size), np.full(replayed.size, HIGH)))
+                        matches.append(Match(index, first + np.arange(codes.size), np.full(codes.size, HIGH)))
                     at = span.find(text, at + 1)
             if matches:
                 signatures = [self._signature(match) for match in matches]
-                sure = np.full(replayed.size, HIGH if len(set(signatures)) == 1 else LOW)
-                return _Choices([Match(place, matches[0].node, sure)], signatures[:1], [None])
+                sure = np.full(codes.size, HIGH if len(set(signatures)) == 1 else LOW)
+                return _Choices([Match(index, matches[0].node, sure)], signatures[:1], [None])
         return None
 
-    def _nearest(self, replayed: Ints) -> _Choices:
+    def _nearest(self, codes: Ints) -> _Choices:
         """The capture with most in common, aligned."""
-        counts, near = Counter(replayed.tolist()), list[tuple[int, int, int]]()
-        for place, source in enumerate(self._sources):
+        counts, near = Counter(codes.tolist()), list[tuple[int, int, int]]()
+        for index, source in enumerate(self._sources):
             for sequence in np.flatnonzero(source.sequences.sequences["is_capture"].to_numpy()).tolist():
                 span = source.span(sequence)
                 common = (counts & Counter(span.tolist())).total()
-                if common >= _LEAST_COMMON * replayed.size and not (span == _NAMELESS).any():
-                    near.append((common - abs(span.size - replayed.size), place, sequence))
-        near = sorted(near, key=lambda one: -one[0])[:_MOST_ALIGNED]
-        found = [self._of_captures(replayed, [(place, sequence)]) for _, place, sequence in near]
-        best = max(found, key=lambda one: int((one.matches[0].node >= 0).sum()), default=None)
-        if best is None or (best.matches[0].node >= 0).sum() < _LEAST_COMMON * replayed.size:
+                if common >= _LEAST_COMMON * codes.size and not (span == _NAMELESS).any():
+                    near.append((common - abs(span.size - codes.size), index, sequence))
+        near = sorted(near, key=lambda candidate: -candidate[0])[:_MOST_ALIGNED]
+        choices = [self._of_captures(codes, [(index, sequence)]) for _, index, sequence in near]
+        best = max(choices, key=lambda choice: int((choice.matches[0].node >= 0).sum()), default=None)
+        if best is None or (best.matches[0].node >= 0).sum() < _LEAST_COMMON * codes.size:
             return _Choices([], [], [])
         match = best.matches[0]
         return _Choices([Match(match.source, match.node, _sureness(match.node))], best.signatures, best.sizes)
@@ -270,23 +272,23 @@ def _kinds(codes: Ints) -> Ints:
 def _size(source: Source, sequence: int) -> int | None:
     """The size of the batch that a capture was made for, by the annotation around it."""
     name = source.sequences.sequences["range"][sequence]
-    parsed = iteration_name(name) if name else None
-    return parsed.batch if parsed is not None and parsed.phase == "capture" else None
+    iteration = iteration_name(name) if name else None
+    return iteration.batch if iteration is not None and iteration.phase == "capture" else None
 
 
-def _tokens(trace: Trace, found: Replays) -> Ints:
+def _tokens(trace: Trace, graph_replays: Replays) -> Ints:
     """The tokens of each replay's iteration, or its requests; NONE: not known."""
-    names = ranges_around(trace, found.launch)
+    names = ranges_around(trace, graph_replays.launch)
     tokens: dict[str | None, int] = {None: NONE}
     for name in names.unique().drop_nulls():
-        parsed = iteration_name(name)
-        known = None if parsed is None else parsed.tokens or parsed.batch
-        tokens[name] = NONE if known is None else known
+        iteration = iteration_name(name)
+        count = None if iteration is None else iteration.tokens or iteration.batch
+        tokens[name] = NONE if count is None else count
     return np.array([tokens[name] for name in names], np.int64)
 
 
 @dataclass(frozen=True)
-class _Assigned:
+class _Assignment:
     """The choice (or NONE) of each replay, and how sure it is at best."""
 
     replay: Ints
@@ -294,28 +296,28 @@ class _Assigned:
     confidence: int
 
 
-def _assign(found: Replays, variants: list[int], choices: _Choices, tokens: Ints) -> _Assigned:
+def _assign(graph_replays: Replays, variants: list[int], choices: _Choices, tokens: Ints) -> _Assignment:
     """Which capture each replay comes from.
 
     Captures of the same kernels, as of equal layers, were replayed in the order of the captures. Graphs with numbers
     were captured in the order of the numbers; without, each iteration replays all in turn.
     """
-    replay = np.flatnonzero(np.isin(found.variant, variants))
+    replay = np.flatnonzero(np.isin(graph_replays.variant, variants))
     count = len(choices.matches)
     none = np.full(replay.size, NONE)
     if not count:
-        return _Assigned(replay, none, LOW)
+        return _Assignment(replay, none, LOW)
     if len(variants) == count > 1:
-        place = {variant: place for place, variant in enumerate(variants)}
-        chosen = np.array([place[variant] for variant in found.variant[replay].tolist()])
-        return _Assigned(replay, chosen, HIGH if len(set(choices.signatures)) == 1 else MEDIUM)
-    chosen, is_clear = none.copy(), True
+        number = {variant: nth for nth, variant in enumerate(variants)}
+        choice = np.array([number[variant] for variant in graph_replays.variant[replay].tolist()])
+        return _Assignment(replay, choice, HIGH if len(set(choices.signatures)) == 1 else MEDIUM)
+    choice, is_clear = none.copy(), True
     for batch in np.unique(tokens[replay]).tolist():
-        known = [size for size in choices.sizes if size is not None and size >= batch >= 0]
-        turns = [i for i in range(count) if not known or choices.sizes[i] == min(known)]
+        fitting_sizes = [size for size in choices.sizes if size is not None and size >= batch >= 0]
+        turns = [i for i in range(count) if not fitting_sizes or choices.sizes[i] == min(fitting_sizes)]
         mine = np.flatnonzero(tokens[replay] == batch)
-        chosen[mine] = np.array(turns)[np.arange(mine.size) % len(turns)]
+        choice[mine] = np.array(turns)[np.arange(mine.size) % len(turns)]
         is_clear &= len({choices.signatures[i] for i in turns}) == 1
     if not is_clear and not choices.is_named:
-        return _Assigned(replay, none, LOW)
-    return _Assigned(replay, chosen, HIGH if is_clear else LOW)
+        return _Assignment(replay, none, LOW)
+    return _Assignment(replay, choice, HIGH if is_clear else LOW)

@@ -72,14 +72,14 @@ class LaunchSequences:
 
 
 @dataclass(frozen=True)
-class _Launched:
+class _Launches:
     """Launches in order: rows of launches, sequence, kind, kernel, and when the capture around each began."""
 
     launch: Ints
     sequence: Ints
     kind: Ints
     kernel: pl.Series
-    begun: Ints
+    capture_start: Ints
 
 
 @once_per_recording
@@ -89,7 +89,7 @@ def captured_sequences(trace: Trace) -> LaunchSequences:
     begins = map_categories(launches["name"], lambda name: _BEGINS in name)
     ends = map_categories(launches["name"], lambda name: _ENDS in name)
     if not begins.any():
-        return _with_calls(trace, _uncaptured(trace), is_capture=False)
+        return _with_calls(trace, _launches_that_never_ran(trace), is_capture=False)
     kind, ran = _kinds(trace), np.zeros(launches.height, bool)
     rows = trace.device_events["launch"].to_numpy()
     ran[rows[rows >= 0]] = True
@@ -98,11 +98,11 @@ def captured_sequences(trace: Trace) -> LaunchSequences:
     at = np.flatnonzero(is_node & (window >= 0))
     order = np.lexsort((at, launches["start_ns"].to_numpy()[at], window[at]))
     at = at[order]
-    begun = launches["start_ns"].to_numpy()[np.flatnonzero(begins)]
-    begun = np.sort(begun, kind="stable")
+    starts = launches["start_ns"].to_numpy()[np.flatnonzero(begins)]
+    starts = np.sort(starts, kind="stable")
     _, sequence = np.unique(window[at], return_inverse=True)
     kernel = launches["kernel"].gather(at).cast(pl.String)
-    return _with_calls(trace, _Launched(at, sequence, kind[at], kernel, begun[window[at]]), is_capture=True)
+    return _with_calls(trace, _Launches(at, sequence, kind[at], kernel, starts[window[at]]), is_capture=True)
 
 
 @once_per_recording
@@ -118,8 +118,10 @@ def eager_sequences(trace: Trace) -> LaunchSequences:
     _, sequence = np.unique(thread, return_inverse=True)
     kind = device["kind"].to_physical().to_numpy()[rows].astype(np.int64)
     kernel = device["name"].gather(rows).cast(pl.String)
-    begun = np.full(rows.size, np.iinfo(np.int64).min)
-    return _with_calls(trace, _Launched(launch[rows].astype(np.int64), sequence, kind, kernel, begun), is_capture=False)
+    capture_start = np.full(rows.size, np.iinfo(np.int64).min)
+    return _with_calls(
+        trace, _Launches(launch[rows].astype(np.int64), sequence, kind, kernel, capture_start), is_capture=False
+    )
 
 
 def _kinds(trace: Trace) -> NDArray[np.int64]:
@@ -135,7 +137,7 @@ def _kinds(trace: Trace) -> NDArray[np.int64]:
     return np.where(trace.launches["kernel"].is_not_null().to_numpy(), KERNEL, kinds)
 
 
-def _uncaptured(trace: Trace) -> _Launched:
+def _launches_that_never_ran(trace: Trace) -> _Launches:
     """Launches of named kernels that never ran, of a recording that doesn't show where captures begin."""
     ran = np.zeros(trace.launches.height, bool)
     rows = trace.device_events["launch"].to_numpy()
@@ -143,8 +145,8 @@ def _uncaptured(trace: Trace) -> _Launched:
     at = np.flatnonzero(trace.launches["kernel"].is_not_null().to_numpy() & ~ran)
     _, sequence = np.unique(trace.launches["thread"].to_numpy()[at], return_inverse=True)
     kernel = trace.launches["kernel"].gather(at).cast(pl.String)
-    begun = np.full(at.size, np.iinfo(np.int64).min)
-    return _Launched(at, sequence, np.full(at.size, KERNEL), kernel, begun)
+    capture_start = np.full(at.size, np.iinfo(np.int64).min)
+    return _Launches(at, sequence, np.full(at.size, KERNEL), kernel, capture_start)
 
 
 def _windows(launches: pl.DataFrame, begins: Ints, ends: Ints) -> Ints:
@@ -169,51 +171,53 @@ def _windows(launches: pl.DataFrame, begins: Ints, ends: Ints) -> Ints:
     return np.where(own >= 0, own, others)
 
 
-def _with_calls(trace: Trace, launched: _Launched, *, is_capture: bool) -> LaunchSequences:
+def _with_calls(trace: Trace, launches: _Launches, *, is_capture: bool) -> LaunchSequences:
     """Add the calls around launches."""
-    if not launched.launch.size:
+    if not launches.launch.size:
         return LaunchSequences(pl.DataFrame(schema=NODES), pl.DataFrame(schema=CALLS), pl.DataFrame(schema=SEQUENCES))
-    count = int(launched.sequence.max(initial=NONE)) + 1
+    count = int(launches.sequence.max(initial=NONE)) + 1
     module = np.flatnonzero(trace.python_calls["module_id"].to_numpy() >= 0).astype(np.int32)
     forest = CallForest.of(trace, module, np.arange(trace.host_events.height, dtype=np.int32))
-    at = forest.at(trace.launches["thread"].to_numpy(), trace.launches["start_ns"].to_numpy())[launched.launch]
-    is_needed, is_outer = _around(forest, at, launched.begun)
+    at = forest.at(trace.launches["thread"].to_numpy(), trace.launches["start_ns"].to_numpy())[launches.launch]
+    is_needed, is_outer = _around(forest, at, launches.capture_start)
     rows = np.flatnonzero(is_needed)
-    place = np.full(forest.row.size, NONE, np.int32)
-    place[rows] = np.arange(rows.size)
+    call_of_row = np.full(forest.row.size, NONE, np.int32)
+    call_of_row[rows] = np.arange(rows.size)
     nodes = pl.DataFrame(
         {
-            "sequence": launched.sequence,
-            "kernel": launched.kernel.zip_with(pl.Series(launched.kind == KERNEL), pl.Series([None], dtype=pl.String)),
-            "kind": launched.kind,
-            "call": gather(place, at),
-            "line": _lines(trace)[launched.launch],
+            "sequence": launches.sequence,
+            "kernel": launches.kernel.zip_with(pl.Series(launches.kind == KERNEL), pl.Series([None], dtype=pl.String)),
+            "kind": launches.kind,
+            "call": gather(call_of_row, at),
+            "line": _lines(trace)[launches.launch],
         }
     ).cast(NODES)  # type: ignore[arg-type]
-    calls = _calls(trace, forest, rows, is_outer[rows], place)
-    first = np.searchsorted(launched.sequence, np.arange(count))
+    calls = _calls(trace, forest, rows, is_outer[rows], call_of_row)
+    first = np.searchsorted(launches.sequence, np.arange(count))
     sequences = pl.DataFrame(
-        {"is_capture": [is_capture] * count, "range": ranges_around(trace, launched.launch[first])}
+        {"is_capture": [is_capture] * count, "range": ranges_around(trace, launches.launch[first])}
     )
     return LaunchSequences(nodes, calls, sequences.cast(SEQUENCES))  # type: ignore[arg-type]
 
 
-def _around(forest: CallForest, at: Rows, begun: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _around(forest: CallForest, at: Rows, capture_start: Ints) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(rows of the forest around any launch, those of them that began before its capture)."""
     is_needed, is_outer = np.zeros(forest.row.size, bool), np.zeros(forest.row.size, bool)
     for _ in range(_DEEPEST):
         is_known = at >= 0
-        at, begun = at[is_known], begun[is_known]
+        at, capture_start = at[is_known], capture_start[is_known]
         if not at.size:
             break
         is_needed[at] = True
-        is_outer[at[forest.start[at] < begun]] = True
-        pairs = np.unique(np.column_stack([forest.parent[at].astype(np.int64), begun]), axis=0)
-        at, begun = pairs[:, 0].astype(np.int32), pairs[:, 1]
+        is_outer[at[forest.start[at] < capture_start]] = True
+        pairs = np.unique(np.column_stack([forest.parent[at].astype(np.int64), capture_start]), axis=0)
+        at, capture_start = pairs[:, 0].astype(np.int32), pairs[:, 1]
     return is_needed, is_outer
 
 
-def _calls(trace: Trace, forest: CallForest, rows: Ints, is_outer: NDArray[np.bool_], place: Rows) -> pl.DataFrame:
+def _calls(
+    trace: Trace, forest: CallForest, rows: Ints, is_outer: NDArray[np.bool_], call_of_row: Rows
+) -> pl.DataFrame:
     is_module = forest.is_python[rows]
     host = pl.Series(np.where(is_module, NONE, forest.host[rows]), dtype=pl.Int64).replace(NONE, None)
     python = pl.Series(np.where(is_module, forest.row[rows], NONE), dtype=pl.Int64).replace(NONE, None)
@@ -228,7 +232,7 @@ def _calls(trace: Trace, forest: CallForest, rows: Ints, is_outer: NDArray[np.bo
         **{name: ranges[name].gather(host).fill_null(value=False) for name in ("is_repeat", "is_communication")},
         "call_stack": stacks_as_text(trace, forest.host[rows]),
         "module_id": modules["module_id"].gather(python).fill_null(NONE),
-        "parent": gather(place, forest.parent[rows]),
+        "parent": gather(call_of_row, forest.parent[rows]),
     }
     return pl.DataFrame(columns).cast(CALLS).select(list(CALLS))  # type: ignore[arg-type]
 

@@ -51,32 +51,32 @@ class Layers:
 @once_per_recording
 def inferred_layers(trace: Trace) -> Layers:
     """The layers that the replays of graphs show."""
-    found, device = replays(trace), trace.device_events
+    graph_replays, device = replays(trace), trace.device_events
     family = map_categories(device["name"], lambda name: FAMILIES.index(kernel_family(name)), missing=NONE)
     layer = np.full(device.height, NONE, np.int32)
     codes = device["name"].to_physical().cast(pl.Int64).to_numpy()
-    alone, together = _by_form(found, codes)
-    loose = np.ones(found.launch.size, bool)
+    alone, together = _by_form(graph_replays, codes)
+    loose = np.ones(graph_replays.launch.size, bool)
     for form, members in alone.items():
-        numbers = layers_of(np.frombuffer(form, np.int64), family[found.rows_of(int(members[0]))])
+        numbers = layers_of(np.frombuffer(form, np.int64), family[graph_replays.rows_of(int(members[0]))])
         if (numbers >= 0).mean() >= _LEAST_SHARE:
-            layer[found.rows[found.first[members][:, None] + np.arange(numbers.size)]] = numbers
+            layer[graph_replays.rows[graph_replays.first[members][:, None] + np.arange(numbers.size)]] = numbers
             loose[members] = False
     for turns in _turns(np.flatnonzero(loose), together):
-        rows_of_turn = [np.concatenate([found.rows_of(replay) for replay in turn]) for turn in turns]
+        rows_of_turn = [np.concatenate([graph_replays.rows_of(replay) for replay in turn]) for turn in turns]
         numbers = layers_of(codes[rows_of_turn[0]], family[rows_of_turn[0]])
         for rows in rows_of_turn:
             layer[rows] = numbers
     return Layers(layer, family.astype(np.int8))
 
 
-def _by_form(found: Replays, codes: Ints) -> tuple[dict[bytes, Ints], Ints]:
+def _by_form(graph_replays: Replays, codes: Ints) -> tuple[dict[bytes, Ints], Ints]:
     """(replays by the kernels that they ran, the number of each replay's form)."""
     forms = dict[bytes, int]()
-    examples = found.example.tolist()
-    of_variant = [forms.setdefault(codes[found.rows_of(one)].tobytes(), len(forms)) for one in examples]
-    number = np.array(of_variant, np.int64)[found.variant]
-    return {form: np.flatnonzero(number == place) for form, place in forms.items()}, number
+    examples = graph_replays.example.tolist()
+    of_variant = [forms.setdefault(codes[graph_replays.rows_of(example)].tobytes(), len(forms)) for example in examples]
+    number = np.array(of_variant, np.int64)[graph_replays.variant]
+    return {form: np.flatnonzero(number == index) for form, index in forms.items()}, number
 
 
 def _turns(loose: Ints, form: Ints) -> list[list[Ints]]:
@@ -85,7 +85,7 @@ def _turns(loose: Ints, form: Ints) -> list[list[Ints]]:
     counts = Counter(forms.tolist())
     if len(counts) < 2:
         return []
-    rarest = min(counts, key=lambda one: (counts[one], one))
+    rarest = min(counts, key=lambda number: (counts[number], number))
     begins = np.flatnonzero(forms == rarest)
     equal: dict[bytes, list[Ints]] = defaultdict(list)
     for turn in np.split(loose, begins):
@@ -119,7 +119,7 @@ def _period(codes: Ints) -> int:
     """The shortest of the periods that explain most; 0: there is none."""
     best = {period: sum(end - first for first, end in _runs(codes, period)) for period in _candidates(codes)}
     most = max(best.values(), default=0)
-    return min((period for period, covered in best.items() if covered and covered >= _NEARLY * most), default=0)
+    return min((period for period, length in best.items() if length and length >= _NEARLY * most), default=0)
 
 
 def _candidates(codes: Ints) -> list[int]:
@@ -128,8 +128,8 @@ def _candidates(codes: Ints) -> list[int]:
     gaps = np.diff(order)[np.diff(codes[order]) == 0]
     periods, counts = np.unique(gaps, return_counts=True)
     weight = counts * periods
-    chosen = periods[np.argsort(-weight, kind="stable")][:_MOST_PERIODS]
-    return [int(period) for period in chosen if period * _LEAST_REPEATS <= codes.size]
+    most_frequent = periods[np.argsort(-weight, kind="stable")][:_MOST_PERIODS]
+    return [int(period) for period in most_frequent if period * _LEAST_REPEATS <= codes.size]
 
 
 def _runs(codes: Ints, period: int) -> list[tuple[int, int]]:
@@ -145,10 +145,10 @@ def _cut(first: int, end: int, period: int, codes: Ints, family: Ints, start: In
     """The layers of a run: (first, end) of each. At its ends less than half a layer is none."""
     cycle = slice(first, first + period)
     anchors = _anchors(codes[cycle], family[cycle])
-    offsets = sorted({_beginning(place, family[cycle]) for place in anchors.tolist()}) or [0]
+    offsets = sorted({_beginning(anchor, family[cycle]) for anchor in anchors.tolist()}) or [0]
     if not anchors.size and (family == ATTENTION).sum() >= _LEAST_REPEATS:
         return []  # a part of a layer that repeats
-    low, high = _extended(first, end, period, family, start)
+    low, high = _extend(first, end, period, family, start)
     begin = first - period * ((first - low) // period + 1)
     borders = [at + offset for at in range(begin, high + period, period) for offset in offsets]
     pieces = [(max(a, low), min(b, high), b - a) for a, b in pairwise(borders)]
@@ -159,8 +159,8 @@ def _cut(first: int, end: int, period: int, codes: Ints, family: Ints, start: In
     return layers
 
 
-def _extended(first: int, end: int, period: int, family: Ints, start: Ints) -> tuple[int, int]:
-    """A run with what is before and after it of the same families: libraries choose among equal kernels."""
+def _extend(first: int, end: int, period: int, family: Ints, start: Ints) -> tuple[int, int]:
+    """Extend a run by what is before and after it of the same families: libraries choose among equal kernels."""
     low, high = first, end
     while low and start[low - 1] < 0 and family[low - 1] == family[low - 1 + period]:
         low -= 1
@@ -172,8 +172,8 @@ def _extended(first: int, end: int, period: int, family: Ints, start: Ints) -> t
 def _anchors(codes: Ints, family: Ints) -> Ints:
     """The attention kernels of one period that layers are counted by: those of a name that recurs at even distances."""
     attention = np.flatnonzero(family == ATTENTION)
-    places = [attention[codes[attention] == code] for code in np.unique(codes[attention])]
-    even = [at for at in places if np.diff(at, append=at[0] + codes.size).min() >= _EVEN * codes.size / at.size]
+    positions = [attention[codes[attention] == code] for code in np.unique(codes[attention])]
+    even = [at for at in positions if np.diff(at, append=at[0] + codes.size).min() >= _EVEN * codes.size / at.size]
     return max(even, key=lambda at: (at.size, int(at[-1]))) if even else attention[-1:]
 
 
@@ -201,16 +201,16 @@ def _earlier(begin: int, anchor: int, length: int, codes: Ints, family: Ints, st
         begin = first
 
 
-def _beginning(place: int, family: Ints) -> int:
+def _beginning(anchor: int, family: Ints) -> int:
     """Where the layer of an attention kernel begins in a cycle: the normalization before the matmul that feeds it.
 
     Without one between that matmul and the attention before, it is the matmul.
     """
-    around = np.roll(family, -place)[::-1]  # backwards from the attention
+    around = np.roll(family, -anchor)[::-1]  # backwards from the attention
     gemm = np.flatnonzero(around == GEMM)
     if not gemm.size:
-        return place % max(family.size, 1)
+        return anchor % max(family.size, 1)
     further = around[gemm[0] :]
     end = np.flatnonzero(further == ATTENTION)
     norm = np.flatnonzero(further[: end[0] if end.size else further.size] == NORMALIZATION)
-    return int((place - 1 - gemm[0] - (norm[0] if norm.size else 0)) % family.size)
+    return int((anchor - 1 - gemm[0] - (norm[0] if norm.size else 0)) % family.size)

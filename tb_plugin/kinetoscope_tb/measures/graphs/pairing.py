@@ -20,25 +20,25 @@ _MOST = 0.5  # of the rows of all graphs, each counted once
 
 def captures_graphs_of(trace: Trace, other: Trace) -> bool:
     """Whether what another recording launched explains graphs of a trace."""
-    found = replays(trace)
-    if not found.launch.size:
+    graph_replays = replays(trace)
+    if not graph_replays.launch.size:
         return False
-    joined = join_with(trace, other)
-    sizes = np.diff(found.first)[found.example]
-    agreeing = named = 0
-    for match in joined.match[found.example].tolist():
-        if match >= 0:
-            rows, of_names = _agreement(joined, match)
-            agreeing += rows
-            named += of_names
-    if named:
-        return named >= _MANY or named >= _MOST * int(sizes.sum())
-    return agreeing >= _MANY and agreeing >= _MOST * int(sizes.sum())
+    graph_join = join_with(trace, other)
+    sizes = np.diff(graph_replays.first)[graph_replays.example]
+    row_count = name_count = 0
+    for number in graph_join.match[graph_replays.example].tolist():
+        if number >= 0:
+            rows, names = _agreement(graph_join, number)
+            row_count += rows
+            name_count += names
+    if name_count:
+        return name_count >= _MANY or name_count >= _MOST * int(sizes.sum())
+    return row_count >= _MANY and row_count >= _MOST * int(sizes.sum())
 
 
-def _agreement(joined: Join, match: int) -> tuple[int, int]:
+def _agreement(graph_join: Join, number: int) -> tuple[int, int]:
     """(rows that a match explains, those of them whose names agree)."""
-    one = joined.matches[match]
-    source: Source = joined.sources[one.source]
-    codes = source.codes[one.node[one.node >= 0]]
+    match = graph_join.matches[number]
+    source: Source = graph_join.sources[match.source]
+    codes = source.codes[match.node[match.node >= 0]]
     return codes.size, int((codes >= 0).sum())

@@ -38,30 +38,30 @@ def join_captures(trace: Trace, captures: CaptureFiles) -> Trace:
 
 def _replayed_calls(trace: Trace) -> tuple[pl.Series, ReplayedCalls] | None:
     """The operator of each device row, and the calls that graphs replay; None if none is known."""
-    joined, found = join(trace), replays(trace)
-    if not joined.matches:
+    graph_join, graph_replays = join(trace), replays(trace)
+    if not graph_join.matches:
         return None
-    calls = _calls_of_sources(trace, joined)
+    calls = _calls_of_sources(trace, graph_join)
     module = _module_at(trace)
-    placed = _placed(trace, joined, found, calls, module >= 0)
-    if not placed.source_row.size:
+    placement = _place_calls(trace, graph_join, graph_replays, calls, module >= 0)
+    if not placement.source_row.size:
         return None
-    is_module = calls["is_module"].to_numpy()[placed.source_row]
-    host, op = _host_events(trace, calls, placed, is_module)
+    is_module = calls["is_module"].to_numpy()[placement.source_row]
+    host, op = _host_events(trace, calls, placement, is_module)
     return pl.Series(op, dtype=pl.Int32), ReplayedCalls(
         host,
-        _python_calls(trace, calls, placed, is_module, module),
+        _python_calls(trace, calls, placement, is_module, module),
         trace.device_events["op"],
         is_module,
-        placed.parent,
-        placed.launch,
-        placed.innermost,
-        _origins(joined)[placed.source_row],
+        placement.parent,
+        placement.launch,
+        placement.innermost,
+        _origins(graph_join)[placement.source_row],
     )
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _Placement:
     """The calls of all replays.
 
     Attributes:
@@ -77,10 +77,10 @@ class _Placed:
     innermost: Rows
 
 
-def _calls_of_sources(trace: Trace, joined: Join) -> pl.DataFrame:
+def _calls_of_sources(trace: Trace, graph_join: Join) -> pl.DataFrame:
     """The calls of all sources, one after the other, with their parents."""
     frames, first = [], 0
-    for source in joined.sources:
+    for source in graph_join.sources:
         calls = source.sequences.calls
         frames.append(calls.with_columns(parent=pl.when(pl.col("parent") >= 0).then(pl.col("parent") + first)))
         first += calls.height
@@ -96,11 +96,11 @@ def _module_ids(trace: Trace, calls: pl.DataFrame) -> pl.Series:
     return both.select(pl.when(pl.col("own") < 0).then("own").otherwise(pl.coalesce("module_id", "own"))).to_series()
 
 
-def _origins(joined: Join) -> NDArray[np.int8]:
+def _origins(graph_join: Join) -> NDArray[np.int8]:
     """Of each call of all sources, how it is known: an index into SOURCES."""
     return np.repeat(
-        np.array([source.origin for source in joined.sources], np.int8),
-        [source.sequences.calls.height for source in joined.sources],
+        np.array([source.origin for source in graph_join.sources], np.int8),
+        [source.sequences.calls.height for source in graph_join.sources],
     )
 
 
@@ -113,29 +113,31 @@ class _Plan:
     innermost: Ints
 
 
-def _placed(trace: Trace, joined: Join, found: Replays, calls: pl.DataFrame, has_module: NDArray[np.bool_]) -> _Placed:
+def _place_calls(
+    trace: Trace, graph_join: Join, graph_replays: Replays, calls: pl.DataFrame, has_module: NDArray[np.bool_]
+) -> _Placement:
     """The calls of each replay, by its match and by whether modules are open at its launch."""
-    launch = found.launch.astype(np.int32)
-    key = np.where(joined.match >= 0, 2 * joined.match + gather(has_module, launch, missing=False), NONE)
+    launch = graph_replays.launch.astype(np.int32)
+    key = np.where(graph_join.match >= 0, 2 * graph_join.match + gather(has_module, launch, missing=False), NONE)
     keys, number = np.unique(key, return_inverse=True)
-    offsets = np.cumsum([0, *(source.sequences.calls.height for source in joined.sources)])
-    plans = [_plan(joined, int(one), offsets, calls) for one in keys.tolist()]
+    offsets = np.cumsum([0, *(source.sequences.calls.height for source in graph_join.sources)])
+    plans = [_plan(graph_join, int(value), offsets, calls) for value in keys.tolist()]
     sizes = np.array([plan.calls.size for plan in plans])[number]
     base = np.append(0, np.cumsum(sizes))
     at = _ranges(np.cumsum([0, *(plan.calls.size for plan in plans)])[:-1][number], sizes)
     shift = np.repeat(base[:-1], sizes)
     parent = np.concatenate([plan.parent for plan in plans])[at]
     rows = np.array([plan.innermost.size for plan in plans])
-    lengths = np.diff(found.first)
+    lengths = np.diff(graph_replays.first)
     of_key = np.cumsum([0, *rows])[:-1][number]
-    inner = np.full(found.rows.size, NONE)
+    inner = np.full(graph_replays.rows.size, NONE)
     is_joined = np.repeat(rows[number] > 0, lengths)
-    place = _ranges(of_key, lengths)[is_joined]
-    inner[is_joined] = np.concatenate([plan.innermost for plan in plans])[place]
+    plan_row = _ranges(of_key, lengths)[is_joined]
+    inner[is_joined] = np.concatenate([plan.innermost for plan in plans])[plan_row]
     inner = np.where(inner >= 0, inner + np.repeat(base[:-1], lengths), NONE)
     of_device = np.full(trace.device_events.height, NONE, np.int32)
-    of_device[found.rows] = inner
-    return _Placed(
+    of_device[graph_replays.rows] = inner
+    return _Placement(
         np.concatenate([plan.calls for plan in plans])[at],
         np.where(parent >= 0, parent + shift, NONE).astype(np.int32),
         np.repeat(launch, sizes),
@@ -143,13 +145,13 @@ def _placed(trace: Trace, joined: Join, found: Replays, calls: pl.DataFrame, has
     )
 
 
-def _plan(joined: Join, key: int, offsets: Ints, calls: pl.DataFrame) -> _Plan:
+def _plan(graph_join: Join, key: int, offsets: Ints, calls: pl.DataFrame) -> _Plan:
     """The calls around a match's nodes; without what was open around the capture, where the replay has its own."""
     none = np.empty(0, np.int64)
     if key < 0:
         return _Plan(none, none, none)
-    match, drops_modules = joined.matches[key // 2], bool(key % 2)
-    first, nodes = int(offsets[match.source]), joined.sources[match.source].sequences.nodes
+    match, drops_modules = graph_join.matches[key // 2], bool(key % 2)
+    first, nodes = int(offsets[match.source]), graph_join.sources[match.source].sequences.nodes
     call = gather(nodes["call"].to_numpy(), match.node.astype(np.int32))
     at = np.where(call >= 0, call + first, NONE).astype(np.int32)
     parent, is_outer, is_module = (calls[name].to_numpy() for name in ("parent", "is_outer", "is_module"))
@@ -162,10 +164,10 @@ def _plan(joined: Join, key: int, offsets: Ints, calls: pl.DataFrame) -> _Plan:
         around = around[around >= 0]
     is_needed &= ~is_left_out
     rows = np.flatnonzero(is_needed)
-    place = np.full(parent.size, NONE, np.int32)
-    place[rows] = np.arange(rows.size, dtype=np.int32)
+    number_of_call = np.full(parent.size, NONE, np.int32)
+    number_of_call[rows] = np.arange(rows.size, dtype=np.int32)
     inside = nearest(is_needed, parent)
-    return _Plan(rows, gather(place, gather(inside, parent[rows])), gather(place, gather(inside, at)))
+    return _Plan(rows, gather(number_of_call, gather(inside, parent[rows])), gather(number_of_call, gather(inside, at)))
 
 
 def _ranges(start: Ints, count: Ints) -> Ints:
@@ -186,18 +188,18 @@ def _module_at(trace: Trace) -> Rows:
 
 
 def _host_events(
-    trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_]
+    trace: Trace, calls: pl.DataFrame, placement: _Placement, is_module: NDArray[np.bool_]
 ) -> tuple[pl.DataFrame, Rows]:
     """(all_host_events, the operator of each device row)."""
     host, launches = trace.host_events, trace.launches
     rows = np.flatnonzero(~is_module)
     number = (host.height - 1 + np.cumsum(~is_module, dtype=np.int64)).astype(np.int32)
-    around = nearest(~is_module, placed.parent)
-    parent = gather(number, gather(around, placed.parent))[rows]
-    launch = placed.launch[rows]
+    around = nearest(~is_module, placement.parent)
+    parent = gather(number, gather(around, placement.parent))[rows]
+    launch = placement.launch[rows]
     parent = np.where(parent >= 0, parent, gather(launches["host"].to_numpy(), launch))
     names = ("name", "kind", "input_shapes", "input_types", "concrete_inputs", "call_stack", "is_repeat")
-    added = pl.DataFrame(
+    new_rows = pl.DataFrame(
         {
             "parent": pl.Series(parent, dtype=pl.Int32),
             "thread": pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
@@ -206,12 +208,12 @@ def _host_events(
         }
     ).with_columns(is_finished=True, **dict.fromkeys(("dur_ns", "self_ns", "depth", "length"), 0))
     source = calls.select(*names, "is_communication")
-    joined = _appended(host, added, source, placed.source_row[rows])
-    is_op = (joined["kind"] == "operator").to_numpy()
-    holder = nearest(is_op, joined["parent"].to_numpy())
-    inner = gather(gather(number, around), placed.innermost)
+    events = _append(host, new_rows, source, placement.source_row[rows])
+    is_op = (events["kind"] == "operator").to_numpy()
+    holder = nearest(is_op, events["parent"].to_numpy())
+    inner = gather(gather(number, around), placement.innermost)
     op = trace.device_events["op"].to_numpy()
-    return joined, np.where(inner >= 0, gather(holder, inner), op).astype(np.int32)
+    return events, np.where(inner >= 0, gather(holder, inner), op).astype(np.int32)
 
 
 def _nth(launch: Rows) -> Ints:
@@ -221,27 +223,27 @@ def _nth(launch: Rows) -> Ints:
 
 
 def _python_calls(
-    trace: Trace, calls: pl.DataFrame, placed: _Placed, is_module: NDArray[np.bool_], module: Rows
+    trace: Trace, calls: pl.DataFrame, placement: _Placement, is_module: NDArray[np.bool_], module: Rows
 ) -> pl.DataFrame:
     """all_python_calls; `module` is the one open at each launch."""
     python, launches = trace.python_calls, trace.launches
     rows = np.flatnonzero(is_module)
     number = (python.height - 1 + np.cumsum(is_module, dtype=np.int64)).astype(np.int32)
-    parent = gather(number, gather(nearest(is_module, placed.parent), placed.parent))[rows]
-    launch = placed.launch[rows]
+    parent = gather(number, gather(nearest(is_module, placement.parent), placement.parent))[rows]
+    launch = placement.launch[rows]
     parent = np.where(parent >= 0, parent, gather(module, launch))
-    added = pl.DataFrame(
+    new_rows = pl.DataFrame(
         {
             "parent": pl.Series(parent, dtype=pl.Int32),
             "thread": pl.Series(gather(launches["thread"].to_numpy(), launch), dtype=pl.Int32),
             "start_ns": pl.Series(gather(launches["start_ns"].to_numpy(), launch)),
         }
     ).with_columns(**dict.fromkeys(("dur_ns", "depth", "length"), 0))
-    return _appended(python, added, calls.select("name", "module_id"), placed.source_row[rows])
+    return _append(python, new_rows, calls.select("name", "module_id"), placement.source_row[rows])
 
 
-def _appended(frame: pl.DataFrame, added: pl.DataFrame, source: pl.DataFrame, at: Ints) -> pl.DataFrame:
-    """A frame with rows added: their own columns, and those of the rows of `source` that they repeat.
+def _append(frame: pl.DataFrame, new_rows: pl.DataFrame, source: pl.DataFrame, at: Ints) -> pl.DataFrame:
+    """Append rows to a frame: their own columns, and those of the rows of `source` that they repeat.
 
     Columns that neither has are missing there.
     """
@@ -254,7 +256,7 @@ def _appended(frame: pl.DataFrame, added: pl.DataFrame, source: pl.DataFrame, at
         elif name in source.columns:
             below[name] = source[name].cast(column.dtype).gather(at)
         else:
-            values = added[name] if name in added.columns else pl.Series(np.full(height, NONE))
+            values = new_rows[name] if name in new_rows.columns else pl.Series(np.full(height, NONE))
             below[name] = values.cast(column.dtype)
     return pl.concat([frame.with_columns(**wide), pl.DataFrame(below)], rechunk=True)
 
@@ -263,10 +265,10 @@ def _with_texts(column: pl.Series, texts: pl.Series) -> tuple[pl.Series, pl.Seri
     """An enum column and texts as one type: the column's codes stay, new texts get the next ones."""
     if texts.null_count() == texts.len():
         return column, pl.Series([None] * texts.len(), dtype=column.dtype)
-    known = column.dtype.categories  # type: ignore[attr-defined]
+    categories = column.dtype.categories  # type: ignore[attr-defined]
     fresh = texts.unique(maintain_order=True).drop_nulls()
-    fresh = fresh.filter(~fresh.is_in(known.implode()))
-    dtype = pl.Enum(pl.concat([known, fresh]))
-    if not known.len():
+    fresh = fresh.filter(~fresh.is_in(categories.implode()))
+    dtype = pl.Enum(pl.concat([categories, fresh]))
+    if not categories.len():
         column = pl.Series([None], dtype=dtype).new_from_index(0, column.len())
     return column.cast(dtype) if fresh.len() else column, texts.cast(dtype)

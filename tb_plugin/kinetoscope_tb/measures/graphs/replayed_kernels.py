@@ -71,12 +71,12 @@ def replayed_kernel(trace: Trace, row: int) -> dict[str, str | None] | None:
     """What is known of a row of device_events that a graph replayed, as texts; None for any other row."""
     if not has_graphs(trace):
         return None
-    known = each_replayed_kernel(trace).filter(pl.col("row") == row)
-    if known.is_empty():
+    kernel = each_replayed_kernel(trace).filter(pl.col("row") == row)
+    if kernel.is_empty():
         return None
     layer = pl.format("layer {} · {}", "layer", "family").alias("layer")
     names = ("op", "input_shapes", "module", "line", "mark")
-    facts: dict[str, str | None] = known.select(*names, layer, "provenance", "confidence").row(0, named=True)
+    facts: dict[str, str | None] = kernel.select(*names, layer, "provenance", "confidence").row(0, named=True)
     return facts
 
 
@@ -86,31 +86,33 @@ def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
 
     `provenance` is one of SOURCES, `inferred` where only a layer is known, or null.
     """
-    found, joined = replays(trace), join(trace)
-    rows, device, host = found.rows, trace.device_events, trace.all_host_events
+    graph_replays, graph_join = replays(trace), join(trace)
+    rows, device, host = graph_replays.rows, trace.device_events, trace.all_host_events
     is_joined = _is_joined(trace)[rows]
     op = np.where(is_joined, device["op"].to_numpy()[rows], NONE)
     known_op = pl.Series(op, dtype=pl.Int64).replace(NONE, None)
-    of_replay = found.of_rows()
+    of_replay = graph_replays.of_rows()
     layers = inferred_layers(trace)
     joined_rows = pl.Series(np.where(is_joined, rows, NONE)).replace(NONE, None)
     columns = {
         "row": rows,
-        "graph": pl.Series(found.graph, dtype=pl.Enum(list(dict.fromkeys(found.graph)))).gather(of_replay),
-        "place": found.places(),
+        "graph": pl.Series(graph_replays.graph, dtype=pl.Enum(list(dict.fromkeys(graph_replays.graph)))).gather(
+            of_replay
+        ),
+        "place": graph_replays.positions(),
         "device": device["device"].gather(rows).cast(pl.Int64),
         "name": device["name"].gather(rows),
         "op": host["name"].gather(known_op),
         **{name: host[name].gather(known_op) for name in ("input_shapes", "input_types")},
         "module": _modules(trace, rows),
-        "line": _lines(joined, found),
+        "line": _lines(graph_join, graph_replays),
         "mark": device["mark"].gather(rows).cast(pl.String),
         "layer": pl.Series(layers.layer[rows], dtype=pl.Int64).replace(NONE, None),
         "family": pl.Series(FAMILIES, dtype=pl.Enum(FAMILIES)).gather(
             pl.Series(layers.family[rows]).replace(NONE, None)
         ),
         "provenance": provenance(trace).gather(joined_rows).cast(_KNOWN),
-        "confidence": _confidence(joined, found, is_joined),
+        "confidence": _confidence(graph_join, graph_replays, is_joined),
         "dur_ns": device["dur_ns"].gather(rows),
     }
     frame = pl.DataFrame(columns)
@@ -138,28 +140,28 @@ def _modules(trace: Trace, rows: Ints) -> pl.Series:
     return pl.Series(modules.paths(), dtype=pl.String).gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
 
 
-def nodes_of(joined: Join, found: Replays) -> tuple[Rows, Ints]:
+def nodes_of(graph_join: Join, graph_replays: Replays) -> tuple[Rows, Ints]:
     """(the node of each row among those of all sources, or NONE; an index into CONFIDENCE)."""
-    first = np.cumsum([0, *(source.sequences.nodes.height for source in joined.sources)])
-    node, sure = np.full(found.rows.size, NONE), np.full(found.rows.size, LOW)
-    for number, match in enumerate(joined.matches):
+    first = np.cumsum([0, *(source.sequences.nodes.height for source in graph_join.sources)])
+    node, sure = np.full(graph_replays.rows.size, NONE), np.full(graph_replays.rows.size, LOW)
+    for number, match in enumerate(graph_join.matches):
         at = np.where(match.node >= 0, match.node + first[match.source], NONE)
-        replay = np.flatnonzero(joined.match == number)
-        places = found.first[replay][:, None] + np.arange(at.size)
-        node[places], sure[places] = at, match.confidence
+        replay = np.flatnonzero(graph_join.match == number)
+        positions = graph_replays.first[replay][:, None] + np.arange(at.size)
+        node[positions], sure[positions] = at, match.confidence
     return node.astype(np.int32), sure
 
 
-def _lines(joined: Join, found: Replays) -> pl.Series:
-    node, _ = nodes_of(joined, found)
+def _lines(graph_join: Join, graph_replays: Replays) -> pl.Series:
+    node, _ = nodes_of(graph_join, graph_replays)
     empty = pl.Series([], dtype=pl.String)
-    lines = pl.concat([empty, *(source.sequences.nodes["line"] for source in joined.sources)])
+    lines = pl.concat([empty, *(source.sequences.nodes["line"] for source in graph_join.sources)])
     return lines.gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
 
 
-def _confidence(joined: Join, found: Replays, is_joined: NDArray[np.bool_]) -> pl.Series:
+def _confidence(graph_join: Join, graph_replays: Replays, is_joined: NDArray[np.bool_]) -> pl.Series:
     """How sure the operator of each row is; null without one."""
-    _, sure = nodes_of(joined, found)
+    _, sure = nodes_of(graph_join, graph_replays)
     return pl.Series(CONFIDENCE, dtype=pl.Enum(CONFIDENCE)).gather(
         pl.Series(np.where(is_joined, sure, NONE)).replace(NONE, None)
     )
@@ -171,10 +173,10 @@ def _with_notes(frame: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     if notes is None or notes.is_empty():
         return frame
     node = trace.device_events["graph_node_id"].gather(frame["row"])
-    noted = frame.select(node=node).join(notes, "node", "left", maintain_order="left")
-    line = noted["stack"].str.split("\n").list.first()
-    mark = noted["mark"]
-    known = pl.coalesce("provenance", pl.when(line.is_not_null() | mark.is_not_null()).then(pl.lit(RECORDED, _KNOWN)))
+    node_notes = frame.select(node=node).join(notes, "node", "left", maintain_order="left")
+    line = node_notes["stack"].str.split("\n").list.first()
+    mark = node_notes["mark"]
+    source = pl.coalesce("provenance", pl.when(line.is_not_null() | mark.is_not_null()).then(pl.lit(RECORDED, _KNOWN)))
     return frame.with_columns(
-        line=pl.coalesce(pl.lit(line), "line"), mark=pl.coalesce("mark", pl.lit(mark)), provenance=known
+        line=pl.coalesce(pl.lit(line), "line"), mark=pl.coalesce("mark", pl.lit(mark)), provenance=source
     )

@@ -23,7 +23,7 @@ class Replays:
     Attributes:
         rows: The device rows, replay by replay. In a replay they are in the order of the graph's nodes if their
             numbers were recorded, else in the order of their starts.
-        first: The place in `rows` where each replay begins, and at last their number.
+        first: The position in `rows` where each replay begins, and at last their number.
         variant: Of each replay: those of one graph that ran the same kernels in the same order are one variant.
         graph: Of each replay, its graph: CUDA's number, or #1, #2 …
         launch: Of each replay, its call: a row of launches, or NONE.
@@ -42,35 +42,35 @@ class Replays:
         return self.rows[self.first[replay] : self.first[replay + 1]]
 
     def of_rows(self) -> Ints:
-        """The replay of each place in `rows`."""
+        """The replay of each position in `rows`."""
         return np.repeat(np.arange(self.launch.size), np.diff(self.first))
 
-    def places(self) -> Ints:
-        """Of each place in `rows`, its place in its replay."""
+    def positions(self) -> Ints:
+        """Of each position in `rows`, its position in its replay."""
         return np.arange(self.rows.size) - np.repeat(self.first[:-1], np.diff(self.first))
 
 
 @once_per_recording
 def replays(trace: Trace) -> Replays:
     """The replays of a recording, in order of their first device row."""
-    launched, device = LaunchedRows.of(trace), trace.device_events
-    rows = _in_order_of_nodes(launched, device["graph_node_id"].to_numpy())
-    kernels = order_hashes(device["name"].to_physical().to_numpy()[rows], launched.first)
-    forms = pl.DataFrame({"graph": launched.graph_id, "kernels": kernels, "rows": np.diff(launched.first)})
+    launched_rows, device = LaunchedRows.of(trace), trace.device_events
+    rows = _in_order_of_nodes(launched_rows, device["graph_node_id"].to_numpy())
+    kernels = order_hashes(device["name"].to_physical().to_numpy()[rows], launched_rows.first)
+    forms = pl.DataFrame({"graph": launched_rows.graph_id, "kernels": kernels, "rows": np.diff(launched_rows.first)})
     variants = forms.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
     _, example, variant = np.unique(variants, return_index=True, return_inverse=True)
-    launch = launched.calls["launch"].cast(pl.Int64).to_numpy()
-    return Replays(rows, launched.first, variant, launched.graphs(), launch, example)
+    launch = launched_rows.calls["launch"].cast(pl.Int64).to_numpy()
+    return Replays(rows, launched_rows.first, variant, launched_rows.graphs(), launch, example)
 
 
-def _in_order_of_nodes(launched: LaunchedRows, node: Ints) -> Ints:
+def _in_order_of_nodes(launched_rows: LaunchedRows, node: Ints) -> Ints:
     """The rows of each launch in the order of its nodes where each row has the number of its own."""
-    node = node[launched.rows].astype(np.int64)
+    node = node[launched_rows.rows].astype(np.int64)
     if not node.size or int(node.max()) < 0:
-        return launched.rows
-    replay = launched.of_rows()
+        return launched_rows.rows
+    replay = launched_rows.of_rows()
     order = np.lexsort((node, replay))
     repeats = np.diff(node[order], prepend=NONE - 1) == 0
-    repeats[launched.first[:-1]] = node[order][launched.first[:-1]] < 0
-    is_numbered = ~np.logical_or.reduceat(repeats, launched.first[:-1])
-    return launched.rows[np.where(is_numbered[replay], order, np.arange(order.size))]
+    repeats[launched_rows.first[:-1]] = node[order][launched_rows.first[:-1]] < 0
+    is_numbered = ~np.logical_or.reduceat(repeats, launched_rows.first[:-1])
+    return launched_rows.rows[np.where(is_numbered[replay], order, np.arange(order.size))]

@@ -55,8 +55,8 @@ def allocations(memories: Iterable[DeviceMemory]) -> pl.DataFrame:
 def _of_device(memory: DeviceMemory) -> pl.DataFrame:
     change = memory.change_bytes
     has_address = memory.address != NONE
-    addressed = np.flatnonzero(has_address)
-    by_address = addressed[np.argsort(memory.address[addressed], kind="stable")]
+    rows_with_address = np.flatnonzero(has_address)
+    by_address = rows_with_address[np.argsort(memory.address[rows_with_address], kind="stable")]
     other, is_reused = _pairs(memory.address, memory.time_ns, change, by_address)
     fate = np.select(
         [memory.is_failure, ~has_address, change < 0, is_reused, other >= 0],
@@ -64,20 +64,20 @@ def _of_device(memory: DeviceMemory) -> pl.DataFrame:
         default=ALIVE,
     )
     tells = memory.is_failure | (change > 0) | ((change < 0) & (other < 0))
-    place = np.flatnonzero(tells)
-    allocated = np.where(change[place] > 0, place, NONE)
-    released = np.where(change[place] < 0, place, other[place])
+    records = np.flatnonzero(tells)
+    allocation = np.where(change[records] > 0, records, NONE)
+    release = np.where(change[records] < 0, records, other[records])
     return pl.DataFrame(
         {
-            "device": pl.repeat(memory.name, place.size, dtype=pl.String, eager=True),
-            "fate": fate[place],
-            "size_bytes": np.where(memory.is_failure, memory.requested_bytes, np.abs(change))[place],
-            "at_ns": memory.time_ns[place],
-            "allocated_ns": gather(memory.time_ns, allocated),
-            "released_ns": gather(memory.time_ns, released),
-            "row": memory.row[place],
-            "allocated": allocated,
-            "released": released,
+            "device": pl.repeat(memory.name, records.size, dtype=pl.String, eager=True),
+            "fate": fate[records],
+            "size_bytes": np.where(memory.is_failure, memory.requested_bytes, np.abs(change))[records],
+            "at_ns": memory.time_ns[records],
+            "allocated_ns": gather(memory.time_ns, allocation),
+            "released_ns": gather(memory.time_ns, release),
+            "row": memory.row[records],
+            "allocated": allocation,
+            "released": release,
         },
         schema=SCHEMA,
     )
@@ -85,9 +85,9 @@ def _of_device(memory: DeviceMemory) -> pl.DataFrame:
 
 def alive_at(pieces: pl.DataFrame, record: int) -> pl.DataFrame:
     """The allocations of one device that were alive after a record of it; -1: before its first record."""
-    released = pl.col("released")
+    release = pl.col("released")
     return pieces.filter(
-        (pl.col("allocated") >= 0) & (pl.col("allocated") <= record) & ((released < 0) | (released > record))
+        (pl.col("allocated") >= 0) & (pl.col("allocated") <= record) & ((release < 0) | (release > record))
     )
 
 
@@ -101,9 +101,9 @@ def askers(trace: Trace) -> NDArray[np.int32]:
     is_op = (host["kind"] == "operator").to_numpy()
     allocates = map_categories(host["name"], lambda name: name.startswith(_ALLOCATORS)).astype(bool)
     above = gather(nearest(is_op, parent), parent)
-    requesting = nearest(is_op & ~allocates, parent)
+    requester = nearest(is_op & ~allocates, parent)
     alone: NDArray[np.int32] = nearest(is_op & (above < 0), parent)
-    return np.where(requesting >= 0, requesting, alone)
+    return np.where(requester >= 0, requester, alone)
 
 
 def _pairs(address: Array, time: Array, change: Array, order: Array) -> tuple[Array, Array]:

@@ -112,14 +112,14 @@ def category_numbers(trace: Trace, memory: DeviceMemory, pieces: pl.DataFrame, p
     backward = gather(phases.is_backward, allocator, missing=False)
     in_module = gather(phases.is_in_module, allocator, missing=False)
     accumulates = gather(phases.accumulates, allocator, missing=False)
-    following = np.searchsorted(phases.start, begin)
-    next_start = np.append(phases.start, _FAR)[following]
-    current_end = np.append(phases.end, 0)[following - 1]  # of the Optimizer.step that began before, if any
+    next_optimizer_step = np.searchsorted(phases.start, begin)
+    next_start = np.append(phases.start, _FAR)[next_optimizer_step]
+    current_end = np.append(phases.end, 0)[next_optimizer_step - 1]  # of the Optimizer.step that began before, if any
     is_in_optimizer = ~backward & (begin < current_end)
     call = gather(phases.call, allocator)
     is_own_release = (call >= 0) & (gather(phases.call, releaser) == call)
     in_same_step = np.searchsorted(phases.steps, begin, "right") == np.searchsorted(phases.steps, end, "right")
-    is_short = end <= np.append(phases.end, _FAR)[following] if phases.start.size else in_same_step
+    is_short = end <= np.append(phases.end, _FAR)[next_optimizer_step] if phases.start.size else in_same_step
     is_input = gather(phases.makes_inputs, allocator, missing=False) & ~in_module
     is_saved = gather(phases.is_backward, releaser, missing=False) & ~is_input
     is_activation = is_saved | (in_module & is_released & is_short)
@@ -163,25 +163,25 @@ class CategoryLevels:
         """Sum up the allocations of a device by category; a memory timeline says them itself."""
         pieces = allocations([memory])
         if trace.meta.top.get("memoryTimeline") is True:
-            recorded = map_categories(trace.memory["name"], lambda name: CATEGORY_OF_TORCH.get(name, UNKNOWN))
-            recorded = recorded[memory.row].astype(np.int64)
+            category_of_record = map_categories(trace.memory["name"], lambda name: CATEGORY_OF_TORCH.get(name, UNKNOWN))
+            category_of_record = category_of_record[memory.row].astype(np.int64)
             return cls(
-                _levels_of(recorded, memory),
+                _levels_of(category_of_record, memory),
                 np.zeros(len(CATEGORIES), np.int64),
                 pieces,
-                recorded[pieces["allocated"].to_numpy()].astype(np.int8),
+                category_of_record[pieces["allocated"].to_numpy()].astype(np.int8),
             )
         phases = Phases.of(trace)
         numbers = category_numbers(trace, memory, pieces, phases)
-        known = _known_levels(memory, pieces, numbers)
-        known = np.vstack([np.zeros(len(CATEGORIES), np.int64), known])
-        rest = np.append(memory.before_bytes, memory.allocated_bytes) - known.sum(axis=1)
+        levels = _known_levels(memory, pieces, numbers)
+        levels = np.vstack([np.zeros(len(CATEGORIES), np.int64), levels])
+        rest = np.append(memory.before_bytes, memory.allocated_bytes) - levels.sum(axis=1)
         earlier = np.append(memory.before_bytes, _earlier_levels(memory, pieces))
         at_steps = np.searchsorted(memory.time_ns, phases.start) - 1
-        gradients = int(known[at_steps[at_steps >= 0] + 1, GRADIENTS].max(initial=0))
-        known[:, PARAMETERS] = np.where(earlier >= gradients, np.minimum(gradients, np.maximum(rest, 0)), 0)
-        known[:, UNKNOWN] = np.maximum(0, rest - known[:, PARAMETERS])
-        return cls(known[1:], known[0], pieces, numbers)
+        gradients = int(levels[at_steps[at_steps >= 0] + 1, GRADIENTS].max(initial=0))
+        levels[:, PARAMETERS] = np.where(earlier >= gradients, np.minimum(gradients, np.maximum(rest, 0)), 0)
+        levels[:, UNKNOWN] = np.maximum(0, rest - levels[:, PARAMETERS])
+        return cls(levels[1:], levels[0], pieces, numbers)
 
 
 def _levels_of(numbers: Ints, memory: DeviceMemory) -> Ints:
@@ -195,14 +195,14 @@ def _known_levels(memory: DeviceMemory, pieces: pl.DataFrame, numbers: NDArray[n
     is_known = numbers != UNKNOWN
     for name, sign in (("allocated", 1), ("released", -1)):
         record = pieces[name].to_numpy()
-        chosen = is_known & (record >= 0)
-        np.add.at(levels, (record[chosen], numbers[chosen]), sign * pieces["size_bytes"].to_numpy()[chosen])
+        is_counted = is_known & (record >= 0)
+        np.add.at(levels, (record[is_counted], numbers[is_counted]), sign * pieces["size_bytes"].to_numpy()[is_counted])
     return np.cumsum(levels, axis=0)
 
 
 def _earlier_levels(memory: DeviceMemory, pieces: pl.DataFrame) -> Ints:
     """The memory from before the recording that is still allocated after each record."""
-    released = pieces.filter(pl.col("fate") == EARLIER)
+    releases = pieces.filter(pl.col("fate") == EARLIER)
     change = np.zeros(memory.time_ns.size, np.int64)
-    np.subtract.at(change, released["released"].to_numpy(), released["size_bytes"].to_numpy())
+    np.subtract.at(change, releases["released"].to_numpy(), releases["size_bytes"].to_numpy())
     return memory.before_bytes + np.cumsum(change)

@@ -114,7 +114,7 @@ def device_memories(trace: Trace, device: str | None = None) -> list[DeviceMemor
     index = pl.when(pl.col("device_type") == CPU).then(0).otherwise(pl.col("device").clip(lower_bound=0))
     rows = trace.memory.with_row_index("row").with_columns(device=index)
     groups = rows.group_by("device_type", "device", maintain_order=True)
-    memories = [_memory(int(kind), int(place), records) for (kind, place), records in groups]
+    memories = [_memory(int(kind), int(number), records) for (kind, number), records in groups]
     matches = [memory for memory in memories if device in (None, memory.name)]
     return sorted(matches, key=lambda memory: (memory.device_type == CPU, memory.device_type, memory.device))
 
@@ -141,10 +141,10 @@ def _memory(device_type: int, device: int, rows: pl.DataFrame) -> DeviceMemory:
     time, total = rows["start_ns"].to_numpy(), rows["total_allocated"].to_numpy()
     change = np.where(is_failure, 0, rows["bytes"].to_numpy())
     has_totals = bool((total > 0).any())  # a backend without totals writes 0 in each record
-    order = _chained(time, rows["thread"].to_numpy(), change, total) if has_totals else np.arange(time.size)
+    order = _record_order(time, rows["thread"].to_numpy(), change, total) if has_totals else np.arange(time.size)
     change, total = change[order], total[order]
-    reserved, address = (rows[column].to_numpy()[order] for column in ("total_reserved", "address"))
-    allocated, before = _levels(change, total) if has_totals else (np.cumsum(change), 0)
+    reserved_bytes, address = (rows[column].to_numpy()[order] for column in ("total_reserved", "address"))
+    allocated_bytes, before = _levels(change, total) if has_totals else (np.cumsum(change), 0)
     return DeviceMemory(
         name=device_name(device_type, device),
         device_type=device_type,
@@ -155,8 +155,8 @@ def _memory(device_type: int, device: int, rows: pl.DataFrame) -> DeviceMemory:
         change_bytes=change,
         requested_bytes=rows["bytes"].to_numpy()[order],
         is_failure=is_failure[order],
-        allocated_bytes=allocated,
-        reserved_bytes=reserved if (reserved > 0).any() else np.full(reserved.size, NONE, np.int64),
+        allocated_bytes=allocated_bytes,
+        reserved_bytes=reserved_bytes if (reserved_bytes > 0).any() else np.full(reserved_bytes.size, NONE, np.int64),
         before_bytes=before,
         is_relative=not has_totals,
     )
@@ -171,7 +171,7 @@ def _levels(change: Ints, total: Ints) -> tuple[Ints, int]:
     return levels, int(levels[0] - change[0])
 
 
-def _chained(time: Array, thread: Array, change: Array, total: Array) -> Array:
+def _record_order(time: Array, thread: Array, change: Array, total: Array) -> Array:
     """The order of the records: by time; at equal times, each record's previous total matches the one before it.
 
     The file has records of several threads thread by thread, and with microsecond clocks many have equal times.

@@ -181,7 +181,7 @@ def _features(trace: Trace) -> set[str]:
         "form": meta.fingerprint.forms,
         "cat": categories,
         "top": meta.top.keys(),
-        "dist": meta.distributed.keys(),
+        "dist": meta.distributed_info.keys(),
         "overhead": _texts(cost),
         "name": _texts(trace.memory["name"]),
     }

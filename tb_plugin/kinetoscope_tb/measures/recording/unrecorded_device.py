@@ -64,7 +64,7 @@ def unrecorded_device(trace: Trace) -> UnrecordedDevice | None:
 def _activity(trace: Trace) -> str:
     """The activity of torch.profiler, or of its vendor's, that records such a device."""
     names = trace.host_events["name"].unique().cast(pl.String).drop_nulls()
-    terms, backend = vendor_terms(trace), str(trace.meta.distributed.get("backend") or "")
+    terms, backend = vendor_terms(trace), str(trace.meta.distributed_info.get("backend") or "")
     if terms is HUAWEI or "hccl" in backend or names.str.contains(r"^(?:npu::|c10d_npu::|hccl:)").any():
         return "torch_npu.profiler.ProfilerActivity.NPU"
     is_intel = terms is INTEL or "xccl" in backend or names.str.contains("^xccl:").any()
@@ -101,6 +101,6 @@ def _of_memory(trace: Trace) -> str:
 
 
 def _of_backend(trace: Trace) -> str:
-    backend = str(trace.meta.distributed.get("backend") or "")
+    backend = str(trace.meta.distributed_info.get("backend") or "")
     is_of_device = _DEVICE_BACKEND.search(backend) and not ("cpu:" in backend and runs_on_cpu(trace))
     return f"The ranks communicate by {backend}" if is_of_device else ""

@@ -27,7 +27,7 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, without
 from ...arrays.nesting import nearest
 from ...names.compiled_code import is_compilation, is_compiled_region
-from ...names.python_frames import collects_garbage, runs_backward, starts_workers, waiting
+from ...names.python_frames import collects_garbage, describe_wait, runs_backward, starts_workers
 from ...trace.model import Trace
 from .breakdown import intervals_of, loading_ranges
 from .exposure import exposed_on_host
@@ -90,7 +90,7 @@ class HostTime(NamedTuple):
             exposed_on_host(trace),
             intervals_of(host, is_long),
             find_graph_breaks(trace).between,
-            _matching(python, on_python, lambda frame: bool(waiting(frame))),
+            _matching(python, on_python, lambda frame: bool(describe_wait(frame))),
         ]
         small = intervals_of(host, outermost & ~is_long)
         steps = windows.start, windows.end

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...names.text import digits, listed, time
+from ...names.text import digits, enumeration, time
 from ...trace import Trace
 from ...trace.row_filters import Events
 
@@ -90,7 +90,7 @@ def compare_ranks(ranks: Sequence[RankCalls], unread: int) -> dict[str, Any]:
     sentences = [_slowest(callers)] if callers else []
     if absent and callers:
         few = len(absent) <= _MOST_NAMED
-        sentences.append(f"Not on {listed(absent)}." if few else f"Not on {len(absent)} of {len(ranks)} ranks.")
+        sentences.append(f"Not on {enumeration(absent)}." if few else f"Not on {len(absent)} of {len(ranks)} ranks.")
     if unread:
         more = "1 more rank is not read: its trace is" if unread == 1 else f"{unread} more ranks are not read: they are"
         sentences.append(f"{more} large.")

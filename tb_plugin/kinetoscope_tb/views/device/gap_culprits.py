@@ -57,7 +57,7 @@ def gap_culprits(trace: Trace, *, device: int | None = None, start_ns: int | Non
 
 def _pieces(trace: Trace, device: int | None, start_ns: int | None) -> tuple[CulpritPieces, pl.DataFrame]:
     """The pieces of the longest gaps, or of those that begin at one time, and `start_ns` and `gap_ns` of each `gap`."""
-    every = CulpritPieces.within(trace, device)
+    pieces = CulpritPieces.within(trace, device)
     whole = gaps(trace, "device", Windows.of(trace, each=False))
     whole = whole if device is None else whole.filter(pl.col("device") == device)
     whole = whole.select("gap", "start_ns", gap_ns=pl.col("end_ns") - pl.col("start_ns"))
@@ -65,7 +65,7 @@ def _pieces(trace: Trace, device: int | None, start_ns: int | None) -> tuple[Cul
         whole = whole.filter(pl.col("start_ns") == start_ns)
     elif whole.height > MOST_GAPS:
         whole = whole.sort("gap_ns", "gap", descending=[True, False]).head(MOST_GAPS)
-    return every.of_gaps(whole["gap"]), whole
+    return pieces.of_gaps(whole["gap"]), whole
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:

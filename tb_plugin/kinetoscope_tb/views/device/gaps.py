@@ -69,7 +69,7 @@ def gaps(
     rows = rows.sort("dur_ns", "device", "start_ns", descending=[True, False, False]).head(MOST_GAPS)
     parts = gap_parts(trace, "device", windows).filter(pl.col("gap").is_in(rows["gap"].implode()))
     rows = rows.join(_causes(parts), "gap", how="left", maintain_order="left")
-    return Gaps.of(_described(trace, rows).select(Gaps.schema().names()))
+    return Gaps.of(_describe(trace, rows).select(Gaps.schema().names()))
 
 
 def _causes(parts: pl.DataFrame) -> pl.DataFrame:
@@ -82,20 +82,20 @@ def _causes(parts: pl.DataFrame) -> pl.DataFrame:
     return lengths.group_by("gap").agg(most, late.alias("host_late_ns"))
 
 
-def _described(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
+def _describe(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     device, launches = trace.device_events, trace.launches
-    spent = np.array(list(host_activity(trace, rows).values()))
-    most = spent.argmax(axis=0) if rows.height else np.empty(0, np.int64)
+    host_times = np.array(list(host_activity(trace, rows).values()))
+    most = host_times.argmax(axis=0) if rows.height else np.empty(0, np.int64)
     after = rows["after"].replace(NONE, None)
-    launched = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
+    launch_start = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
     ops = device["op"].gather(after).replace(NONE, None)
     return rows.with_columns(
         device=pl.col("device").cast(pl.Int64),
         step=_step_of(trace, rows["start_ns"].to_numpy()),
         cause=pl.col("cause").cast(pl.String),
         host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
-        host_ns=spent.max(axis=0, initial=0),
-        late_ns=launched - rows["start_ns"],
+        host_ns=host_times.max(axis=0, initial=0),
+        late_ns=launch_start - rows["start_ns"],
         preceded_by=device["name"].gather(rows["before"].replace(NONE, None)).cast(pl.String),
         ended_by=device["name"].gather(after).cast(pl.String),
         op=trace.all_host_events["name"].gather(ops).cast(pl.String),
@@ -115,8 +115,8 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     start, dur = (trace.device_events[name].to_numpy()[rows] for name in ("start_ns", "dur_ns"))
     if at is None:
         return {"device_events": rows[:0]}
-    following = start[start > at]
-    around = (start + dur == at) | (start == (following.min() if following.size else NONE))
+    later_starts = start[start > at]
+    around = (start + dur == at) | (start == (later_starts.min() if later_starts.size else NONE))
     return {"device_events": rows[around]}
 
 

@@ -54,8 +54,8 @@ def gpu_activity(
     begin = max(from_ns or 0, trace.steps["start_ns"][0])
     end = max(begin, min(trace.steps["end_ns"][-1] if to_ns is None else to_ns, trace.steps["end_ns"][-1]))
     edges = _edges(begin, end)
-    every = trace.device_events.select("device", "kind", "start_ns", "dur_ns", "blocks_per_sm")
-    groups = sorted(every.filter(pl.col("kind") == "kernel").group_by("device"), key=lambda group: group[0])
+    events = trace.device_events.select("device", "kind", "start_ns", "dur_ns", "blocks_per_sm")
+    groups = sorted(events.filter(pl.col("kind") == "kernel").group_by("device"), key=lambda group: group[0])
     rows = [_parts(trace, index, kernels, edges) for (index,), kernels in groups if device in (None, index)]
     return GpuActivity.of(pl.concat([pl.DataFrame(schema=GpuActivity.schema()), *rows]))
 
@@ -70,7 +70,7 @@ def _parts(trace: Trace, device: int, kernels: pl.DataFrame, edges: Ints) -> pl.
     length = np.diff(edges)
     whole = length - not_shown_times(trace, edges[:-1], edges[1:], device)
     blocks, start = kernels["blocks_per_sm"].to_numpy(), kernels["start_ns"].to_numpy()
-    filled = np.diff(capped_integrals(start, start + kernels["dur_ns"].to_numpy(), np.nan_to_num(blocks), 1.0, edges))
+    sm_time = np.diff(capped_integrals(start, start + kernels["dur_ns"].to_numpy(), np.nan_to_num(blocks), 1.0, edges))
     busy = length_within(intervals_of(kernels), edges[:-1], edges[1:])
     return pl.DataFrame(
         {
@@ -78,7 +78,7 @@ def _parts(trace: Trace, device: int, kernels: pl.DataFrame, edges: Ints) -> pl.
             "time_ns": edges,
             "dur_ns": np.append(length, 0),
             "utilization_frac": [*_shares(busy, whole), None],
-            "sm_efficiency_frac": [*_shares(filled if np.isfinite(blocks).any() else None, whole), None],
+            "sm_efficiency_frac": [*_shares(sm_time if np.isfinite(blocks).any() else None, whole), None],
         },
         schema=GpuActivity.schema(),
     )

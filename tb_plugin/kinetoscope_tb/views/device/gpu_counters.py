@@ -50,23 +50,23 @@ def gpu_counters(trace: Trace, *, per: Literal["recording", "step", "kernel"] = 
         is_its = (pl.col("kind") == "kernel") & (pl.col("device") == counter.device)
         kernels = trace.device_events.select("name", "kind", "device", "start_ns", "dur_ns").filter(is_its)
         values = _of_kernels(counter, kernels) if per == "kernel" else _of_windows(counter, kernels, trace, per)
-        place = {"device": counter.device, "counter": counter.name, "unit": counter.unit or None}
-        rows += [{**place, **value, "interval_ns": counter.interval_ns} for value in values]
+        counter_columns = {"device": counter.device, "counter": counter.name, "unit": counter.unit or None}
+        rows += [{**counter_columns, **value, "interval_ns": counter.interval_ns} for value in values]
     return GpuCounters.of(pl.DataFrame(rows, schema=GpuCounters.schema()))
 
 
 def _of_windows(counter: HardwareCounter, kernels: pl.DataFrame, trace: Trace, per: str) -> Iterator[dict[str, Any]]:
     windows = Windows.of(trace, each=per == "step")
     for name, start, end in zip(windows.names, windows.start, windows.end, strict=True):
-        one = np.array([start]), np.array([end])
-        _, begins, ends, window = cut(*one, intervals_of(kernels))
-        running = window >= 0
+        bounds = np.array([start]), np.array([end])
+        _, begins, ends, window = cut(*bounds, intervals_of(kernels))
+        in_window = window >= 0
         inside = (counter.time_ns >= start) & (counter.time_ns < end) & ~np.isnan(counter.value)
         samples = counter.value[inside]
         yield {
             "name": name,
-            "mean_value": counter.mean(*one),
-            "kernel_value": counter.mean(begins[running], ends[running]),
+            "mean_value": counter.mean(*bounds),
+            "kernel_value": counter.mean(begins[in_window], ends[in_window]),
             "min_value": float(samples.min()) if samples.size else None,
             "max_value": float(samples.max()) if samples.size else None,
             "samples": int(samples.size),
@@ -81,8 +81,8 @@ def _of_kernels(counter: HardwareCounter, kernels: pl.DataFrame) -> Iterator[dic
     means = dict(sums.group_by("name").agg(pl.col("value").sum() / pl.col("time").sum()).iter_rows())
     for name in kernels["name"].cast(pl.String).unique().sort():
         mean = means.get(name)
-        known = mean if mean is not None and np.isfinite(mean) else None
-        yield {"name": name, "mean_value": known, "kernel_value": known}
+        finite_mean = mean if mean is not None and np.isfinite(mean) else None
+        yield {"name": name, "mean_value": finite_mean, "kernel_value": finite_mean}
 
 
 VIEW = View(

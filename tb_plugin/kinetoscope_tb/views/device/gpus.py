@@ -82,15 +82,15 @@ def gpus(trace: Trace) -> pl.DataFrame:
     window = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
     devices = Devices.of(trace.meta)
     units = {"matrix_units": vendor_terms(trace).matrix_units}
-    every = trace.device_events.select("device", "kind", *_MEASURED)
+    events = trace.device_events.select("device", "kind", *_MEASURED)
     rows = [
-        _described(devices.facts(device)) | _spent(rows, window) | units
-        for (device,), rows in sorted(every.group_by("device"), key=lambda group: group[0])
+        _device_properties(devices.facts(device)) | _times(rows, window) | units
+        for (device,), rows in sorted(events.group_by("device"), key=lambda group: group[0])
     ]
     return Gpus.of(pl.DataFrame(rows, schema=Gpus.schema()))
 
 
-def _described(facts: DeviceFacts) -> dict[str, Any]:
+def _device_properties(facts: DeviceFacts) -> dict[str, Any]:
     peaks = facts.name and device_peaks(facts.name, facts.multiprocessors, facts.memory_bytes)
     properties = {name: value for name, value in asdict(facts).items() if name != "index"}
     if not peaks:
@@ -105,29 +105,29 @@ def _described(facts: DeviceFacts) -> dict[str, Any]:
     }
 
 
-def _spent(rows: pl.DataFrame, window: tuple[int, int]) -> dict[str, Any]:
+def _times(rows: pl.DataFrame, window: tuple[int, int]) -> dict[str, Any]:
     kernels = rows.filter(pl.col("kind") == "kernel")
     totals = {"kernel_total_ns": kernels["dur_ns"].sum(), "device_total_ns": rows["dur_ns"].sum()}
-    return totals | _measured(kernels, window)
+    return totals | _measurements(kernels, window)
 
 
-def _measured(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float | None]:
+def _measurements(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, float | None]:
     start = np.clip(kernels["start_ns"].to_numpy(), *window)
     end = np.clip((kernels["start_ns"] + kernels["dur_ns"]).to_numpy(), *window)
     inside = (end - start).astype(float)
     length = window[1] - window[0]
     blocks, occupancy = kernels["blocks_per_sm"].to_numpy(), kernels["occupancy_frac"].to_numpy()
     uses, is_known = (kernels["tensor_cores"] == "yes").to_numpy(), (kernels["tensor_cores"] != "unknown").to_numpy()
-    known = inside[is_known].sum()
-    running, ending = intervals_of(kernels)
-    busy = float(np.sum(np.clip(ending, *window) - np.clip(running, *window)))
-    filled = capped_integral(start, end, np.nan_to_num(blocks), 1.0, window)
+    known_ns = inside[is_known].sum()
+    begins, ends = intervals_of(kernels)
+    busy = float(np.sum(np.clip(ends, *window) - np.clip(begins, *window)))
+    sm_time = capped_integral(start, end, np.nan_to_num(blocks), 1.0, window)
     return {
         "utilization_frac": _ratio(busy, length) if kernels.height else None,
-        "sm_efficiency_frac": _ratio(filled, length) if np.isfinite(blocks).any() else None,
+        "sm_efficiency_frac": _ratio(sm_time, length) if np.isfinite(blocks).any() else None,
         "occupancy_frac": _ratio(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
-        "tc_time_frac": _ratio(inside[uses].sum(), known) if 2 * known >= inside.sum() else None,
-        "tc_known_frac": _ratio(known, inside.sum()),
+        "tc_time_frac": _ratio(inside[uses].sum(), known_ns) if 2 * known_ns >= inside.sum() else None,
+        "tc_known_frac": _ratio(known_ns, inside.sum()),
     }
 
 

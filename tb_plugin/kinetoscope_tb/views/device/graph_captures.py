@@ -47,24 +47,26 @@ class GraphCaptures(Table):
 
 def graph_captures(trace: Trace) -> pl.DataFrame:
     """Sources by the time that they explain, the longest first; then the files that were left out."""
-    used = _used(trace)
-    rows = pl.concat([used, _left_out(trace, used)]).sort("total_ns", "source", "use", descending=[True, False, False])
+    sources = _sources(trace)
+    rows = pl.concat([sources, _left_out(trace, sources)]).sort(
+        "total_ns", "source", "use", descending=[True, False, False]
+    )
     return GraphCaptures.of(rows.select(GraphCaptures.schema().names()))
 
 
-def _used(trace: Trace) -> pl.DataFrame:
-    found, joined = replays(trace), join(trace)
-    node, sure = nodes_of(joined, found)
-    ends = np.cumsum([source.sequences.nodes.height for source in joined.sources])
-    source = np.where(node >= 0, np.searchsorted(ends, node, side="right"), len(joined.sources))
-    files = [*(_file(trace, one.capture) for one in joined.sources), NOTHING]
-    uses = [*(SOURCES[one.origin] for one in joined.sources), None]
+def _sources(trace: Trace) -> pl.DataFrame:
+    graph_replays, graph_join = replays(trace), join(trace)
+    node, sure = nodes_of(graph_join, graph_replays)
+    ends = np.cumsum([source.sequences.nodes.height for source in graph_join.sources])
+    source_index = np.where(node >= 0, np.searchsorted(ends, node, side="right"), len(graph_join.sources))
+    files = [*(_file(trace, source.capture) for source in graph_join.sources), NOTHING]
+    uses = [*(SOURCES[source.origin] for source in graph_join.sources), None]
     rows = pl.DataFrame(
         {
-            "source": pl.Series(files, dtype=pl.String).gather(source),
-            "use": pl.Series(uses, dtype=pl.String).gather(source),
-            "graph": pl.Series(found.graph, dtype=pl.String).gather(found.of_rows()),
-            "dur_ns": trace.device_events["dur_ns"].gather(found.rows),
+            "source": pl.Series(files, dtype=pl.String).gather(source_index),
+            "use": pl.Series(uses, dtype=pl.String).gather(source_index),
+            "graph": pl.Series(graph_replays.graph, dtype=pl.String).gather(graph_replays.of_rows()),
+            "dur_ns": trace.device_events["dur_ns"].gather(graph_replays.rows),
             "is_high": (sure == HIGH) & (node >= 0),
         }
     )
@@ -80,22 +82,24 @@ def _used(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _left_out(trace: Trace, used: pl.DataFrame) -> pl.DataFrame:
+def _left_out(trace: Trace, sources: pl.DataFrame) -> pl.DataFrame:
     """The files that were compared, and explain nothing."""
-    files, explaining = trace.captures, set(used["source"])
-    others = [(capture.path, UNLIKE) for capture in files.traces if _shown(trace, capture.path) not in explaining]
+    files, useful_files = trace.captures, set(sources["source"])
+    others = [
+        (capture.path, UNLIKE) for capture in files.traces if _short_path(trace, capture.path) not in useful_files
+    ]
     rows = [
-        (_shown(trace, path), LEFT_OUT, 0, 0, 0.0, None, reason)
+        (_short_path(trace, path), LEFT_OUT, 0, 0, 0.0, None, reason)
         for path, reason in (*files.damaged, *files.unused, *others)
     ]
-    return pl.DataFrame(rows, schema=used.schema, orient="row")
+    return pl.DataFrame(rows, schema=sources.schema, orient="row")
 
 
 def _file(trace: Trace, capture: int) -> str:
-    return THIS if capture == NONE else _shown(trace, trace.captures.traces[capture].path)
+    return THIS if capture == NONE else _short_path(trace, trace.captures.traces[capture].path)
 
 
-def _shown(trace: Trace, path: str) -> str:
+def _short_path(trace: Trace, path: str) -> str:
     """A path relative to the trace's folder where it lies below it; else its name."""
     parent = trace.path[: len(trace.path) - len(last_part(trace.path))]
     return printable(path[len(parent) :] if parent and path.startswith(parent) else last_part(path))

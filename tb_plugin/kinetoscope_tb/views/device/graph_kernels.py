@@ -78,8 +78,8 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     are_equal = (
         pl.col(name).cast(GraphKernels.schema()[name]).eq_missing(pl.lit(value)) for name, value in key.items()
     )
-    chosen = rows.filter(*are_equal)
-    return {"device_events": chosen["row"].to_numpy()}
+    matches = rows.filter(*are_equal)
+    return {"device_events": matches["row"].to_numpy()}
 
 
 VIEW = View(

@@ -68,10 +68,10 @@ def graphs(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The device work of the graph's launches."""
-    launched = graph_launches(trace)
-    of_graph = is_equal(launched["graph"], key["graph"]) & is_equal(launched["device"], key["device"])
-    chosen = launched.filter(pl.Series(of_graph & has_op(trace, launched, key["op"])))
-    rows = graph_rows(trace).join(chosen.select(LAUNCH), LAUNCH, "semi", nulls_equal=True)
+    launches = graph_launches(trace)
+    of_graph = is_equal(launches["graph"], key["graph"]) & is_equal(launches["device"], key["device"])
+    matches = launches.filter(pl.Series(of_graph & has_op(trace, launches, key["op"])))
+    rows = graph_rows(trace).join(matches.select(LAUNCH), LAUNCH, "semi", nulls_equal=True)
     return {"device_events": rows["row"].to_numpy()}
 
 
@@ -80,9 +80,9 @@ def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     launch = graph_rows(trace).filter((pl.col("row") == row) & (frame == "device_events")).select(LAUNCH)
     if launch.is_empty():
         return None
-    launched = graph_launches(trace).join(launch, LAUNCH, "semi", nulls_equal=True).row(0, named=True)
-    op = launched["op"]
-    return {**launched, "op": trace.host_events["name"][op] if op >= 0 else None}
+    graph_launch = graph_launches(trace).join(launch, LAUNCH, "semi", nulls_equal=True).row(0, named=True)
+    op = graph_launch["op"]
+    return {**graph_launch, "op": trace.host_events["name"][op] if op >= 0 else None}
 
 
 VIEW = View(

@@ -110,17 +110,17 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
     """Devices, each before its streams, in the order of steps."""
     windows = Windows.of(trace, each=per == "step")
     scopes: tuple[Axis, ...] = ("device", "stream")
-    every = pl.concat([gaps(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
+    all_gaps = pl.concat([gaps(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
     parts = pl.concat([gap_parts(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
-    places = pl.DataFrame(
+    axis_rows = pl.DataFrame(
         [(scope, device, stream) for scope in scopes for device, stream, _ in axes(trace, scope)],
         schema={"scope": pl.String, "device": pl.Int32, "stream": pl.Int64},
         orient="row",
     )
     spans = pl.DataFrame({"step": windows.names, "window_ns": windows.end - windows.start}).with_row_index("window")
-    rows = places.join(spans.cast({"window": pl.Int32}), how="cross")
+    rows = axis_rows.join(spans.cast({"window": pl.Int32}), how="cross")
     late = _late_sums(trace, parts.filter(pl.col("cause") == "host late"))
-    for sums in (_sums(every), _cause_sums(parts), late, _exposed_communication(trace, windows)):
+    for sums in (_sums(all_gaps), _cause_sums(parts), late, _exposed_communication(trace, windows)):
         rows = rows.join(sums, _GROUP, how="left")
     rows = rows.sort("device", "scope", "stream", "window").with_columns(
         pl.col("device").cast(pl.Int64),
@@ -152,8 +152,10 @@ def _cause_sums(parts: pl.DataFrame) -> pl.DataFrame:
 
 def _late_sums(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
     """What the host did while it was late."""
-    spent = [pl.Series(name, part) for name, part in zip(_LATE, host_activity(trace, late).values(), strict=True)]
-    return late.with_columns(spent).group_by(_GROUP).agg(pl.col(_LATE).sum())
+    activity_times = [
+        pl.Series(name, part) for name, part in zip(_LATE, host_activity(trace, late).values(), strict=True)
+    ]
+    return late.with_columns(activity_times).group_by(_GROUP).agg(pl.col(_LATE).sum())
 
 
 def _exposed_communication(trace: Trace, windows: Windows) -> pl.DataFrame:

@@ -80,7 +80,7 @@ def idle_culprits(
     """The largest first; with from_ns or to_ns only the idle time within; of at most MOST_DEVICES devices."""
     pieces = CulpritPieces.within(trace, device, from_ns, to_ns)
     steps = len(counted_steps(trace)) if has_steps(trace) else 0
-    rows = _described(trace, pieces, steps)
+    rows = _describe(trace, pieces, steps)
     window = Windows.of(trace, each=False)
     begin = max(int(window.start[0]), window.start[0] if from_ns is None else from_ns)
     end = min(int(window.end[-1]), window.end[-1] if to_ns is None else to_ns)
@@ -93,7 +93,7 @@ def idle_culprits(
     return IdleCulprits.of(rows.select(IdleCulprits.schema().names()))
 
 
-def _described(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
+def _describe(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
     """The rows: one per device and culprit, without shares."""
     who = pieces.who.with_row_index("number").with_columns(pl.col("number").cast(pl.Int32))
     rows = pieces.sums(trace).rename({"culprit": "number"}).join(who, "number", how="left", maintain_order="left")
@@ -109,13 +109,13 @@ def _described(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
     launched_by = gather(trace.device_events["op"].to_numpy(), rows["after"].to_numpy())
     is_one_gap = (pl.col("cause") == "launch latency") & (2 * pl.col("longest_ns") > pl.col("total_ns"))
     noun = f"{step_noun(trace.steps)}s"
-    each = rows.select(
+    pattern_inputs = rows.select(
         "steps",
         "gaps",
         pl.when("follows").then("ended_by"),
         op=pl.when(is_one_gap).then(texts(trace.all_host_events["name"], launched_by)),
     )
-    patterns = [_pattern(steps, noun, *row) for row in each.iter_rows()]
+    patterns = [_pattern(steps, noun, *row) for row in pattern_inputs.iter_rows()]
     return rows.with_columns(pattern=pl.Series(patterns, dtype=pl.String))
 
 

@@ -77,12 +77,12 @@ def kernel_efficiency(trace: Trace) -> pl.DataFrame:
     table = pl.DataFrame([_row(group) for group in work.groups], schema=KernelEfficiency.schema(), orient="row")
     table = with_doubts(table, work.limits)
     by = KernelEfficiency.key
-    descending = [True, True, *(False for _ in by)]
-    return KernelEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))
+    is_descending = [True, True, *(False for _ in by)]
+    return KernelEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=is_descending, nulls_last=True))
 
 
 def _row(group: Group) -> dict[str, Any]:
-    flop, moved, time_ns = group.work_flop, group.work_bytes, group.time_ns
+    flop, moved_bytes, time_ns = group.work_flop, group.work_bytes, group.time_ns
     return {
         "operator": group.name or UNATTRIBUTED,
         "input_shapes": group.shapes,
@@ -96,8 +96,10 @@ def _row(group: Group) -> dict[str, Any]:
         "gap_ns": max(0, time_ns - round(group.roof_ns)) if time_ns and group.roof_ns is not None else None,
         "bound_by": group.bound_by,
         "achieved_flop_per_s": group.calls * flop / time_ns * 1e9 if flop is not None and time_ns else None,
-        "achieved_bytes_per_s": group.calls * moved / time_ns * 1e9 if moved is not None and time_ns else None,
-        "intensity": flop / moved if flop is not None and moved else None,
+        "achieved_bytes_per_s": group.calls * moved_bytes / time_ns * 1e9
+        if moved_bytes is not None and time_ns
+        else None,
+        "intensity": flop / moved_bytes if flop is not None and moved_bytes else None,
         "peak_flop_per_s": group.flop_per_s,
         "peak_bytes_per_s": group.bytes_per_s,
         "device": group.device,

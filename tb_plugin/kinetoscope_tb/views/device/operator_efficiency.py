@@ -102,8 +102,8 @@ def operator_efficiency(trace: Trace) -> pl.DataFrame:
     table = pl.DataFrame([*rows, *_other_rows(trace, memory)], schema=OperatorEfficiency.schema(), orient="row")
     table = with_doubts(table, limits)
     by = OperatorEfficiency.key
-    descending = [True, True, *(False for _ in by)]
-    return OperatorEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=descending, nulls_last=True))
+    is_descending = [True, True, *(False for _ in by)]
+    return OperatorEfficiency.of(table.sort("gap_ns", "time_ns", *by, descending=is_descending, nulls_last=True))
 
 
 def _memory_row(call: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
         work = matrix_work(name, shapes, types, values)
     except Unknown as unknown:
         return row | {"why_unknown": " ".join([*reasons, str(unknown)])}
-    rates = _achieved(work, row["time_ns"], call["calls"])
+    rates = _achieved_rates(work, row["time_ns"], call["calls"])
     if work.moved_bytes is None:
         reasons.append(NO_DTYPE if work.dtype is None else NO_BYTES)
     if is_on_host:
@@ -177,14 +177,14 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
     return {"dtype": work.dtype, **row, **rates, "why_unknown": " ".join(reasons) or None}
 
 
-def _achieved(work: MatrixWork, time_ns: int | None, calls: int) -> dict[str, Any]:
-    moved = work.moved_bytes
+def _achieved_rates(work: MatrixWork, time_ns: int | None, calls: int) -> dict[str, Any]:
+    moved_bytes = work.moved_bytes
     return {
         "work_flop": work.flop,
-        "work_bytes": moved,
-        "intensity": work.flop / moved if moved else None,
+        "work_bytes": moved_bytes,
+        "intensity": work.flop / moved_bytes if moved_bytes else None,
         "achieved_flop_per_s": calls * work.flop / time_ns * 1e9 if time_ns else None,
-        "achieved_bytes_per_s": calls * moved / time_ns * 1e9 if time_ns and moved is not None else None,
+        "achieved_bytes_per_s": calls * moved_bytes / time_ns * 1e9 if time_ns and moved_bytes is not None else None,
     }
 
 

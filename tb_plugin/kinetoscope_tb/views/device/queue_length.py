@@ -38,25 +38,25 @@ def queue_length(
 ) -> pl.DataFrame:
     """Streams in order, then time; with from_ns or to_ns, only that range, including the length at its start."""
     frames = []
-    for index, stream, at, queued in queue_lengths(trace):
+    for index, stream, at, length in queue_lengths(trace):
         if device not in (None, index):
             continue
-        at, queued = _within(at, queued, from_ns, to_ns)
-        drawn = corners(at, queued, MOST_POINTS)
-        columns = (np.full(drawn.size, index), np.full(drawn.size, stream), at[drawn], queued[drawn])
+        at, length = _within(at, length, from_ns, to_ns)
+        points = corners(at, length, MOST_POINTS)
+        columns = (np.full(points.size, index), np.full(points.size, stream), at[points], length[points])
         frames.append(pl.DataFrame(dict(zip(QueueLength.schema(), columns, strict=True))))
     return QueueLength.of(pl.concat(frames) if frames else pl.DataFrame(schema=QueueLength.schema()))
 
 
 def _within(
-    at: np.ndarray, queued: np.ndarray, from_ns: int | None, to_ns: int | None
+    at: np.ndarray, length: np.ndarray, from_ns: int | None, to_ns: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     last = at.size if to_ns is None else int(np.searchsorted(at, to_ns))
     if from_ns is None:
-        return at[:last], queued[:last]
+        return at[:last], length[:last]
     first = int(np.searchsorted(at, from_ns, "right"))
-    level = queued[first - 1] if first else 0
-    return np.insert(at[first:last], 0, from_ns), np.insert(queued[first:last], 0, level)
+    level = length[first - 1] if first else 0
+    return np.insert(at[first:last], 0, from_ns), np.insert(length[first:last], 0, level)
 
 
 VIEW = View(

@@ -50,10 +50,10 @@ class Clocks(Table):
 
 def clocks(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order."""
-    named = ranks.clocks.join(ranks.workers, "member", maintain_order="left")
+    rows = ranks.clocks.join(ranks.workers, "member", maintain_order="left")
     origin = ranks.workers["origin_ns"].to_list()
     first = origin[0] if origin else 0
-    rows = named.with_columns(
+    rows = rows.with_columns(
         offset_ns=pl.col("origin_ns") - first - pl.col("shift_ns"),
         drift=-pl.col("drift") * 1e9,
         error_ns=pl.col("error_ns").round(),

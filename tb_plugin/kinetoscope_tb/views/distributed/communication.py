@@ -55,10 +55,10 @@ def communication(ranks: Ranks) -> pl.DataFrame:
     """The longest total time first."""
     is_known = pl.col("transfer_ns").is_not_null()
     is_timed = pl.col("dur_ns") >= 0
-    moving = (
+    moving_ns = (
         pl.when(is_known.any()).then(pl.col("transfer_ns").sum()).otherwise(pl.col("dur_ns").filter(is_timed).sum())
     )
-    counted = pl.when(is_known.any()).then(is_known.sum()).otherwise(is_timed.sum())
+    moving_calls = pl.when(is_known.any()).then(is_known.sum()).otherwise(is_timed.sum())
     message = pl.col("bytes").replace(-1, None)
     rows = (
         ranks.calls.join(ranks.group_labels, "group", "left", maintain_order="left")
@@ -73,16 +73,18 @@ def communication(ranks: Ranks) -> pl.DataFrame:
             mean_transfer_ns=pl.col("transfer_ns").mean().round(),
             mean_wait_ns=pl.col("wait_ns").mean().round(),
             is_transfer_known=is_known.any(),
-            moving=moving,
-            counted=counted,
+            moving_ns=moving_ns,
+            moving_calls=moving_calls,
             size=pl.col("group_size").first(),
         )
     )
-    rate = pl.when(pl.col("moving") > 0).then(pl.col("message_bytes") * pl.col("counted") / pl.col("moving") * 1e9)
+    rate = pl.when(pl.col("moving_ns") > 0).then(
+        pl.col("message_bytes") * pl.col("moving_calls") / pl.col("moving_ns") * 1e9
+    )
     rows = rows.with_columns(algorithm_bytes_per_s=rate).with_columns(bus_bytes_per_s=rate * _bus_factors(rows))
     order, falls = ("total_ns", "operation", "group", "message_bytes"), [True, False, False, False]
-    ordered = rows.sort(*order, descending=falls, nulls_last=[True, False, False, False])
-    return Communication.of(ordered.select(Communication.schema().names()).cast(Communication.schema()))
+    rows = rows.sort(*order, descending=falls, nulls_last=[True, False, False, False])
+    return Communication.of(rows.select(Communication.schema().names()).cast(Communication.schema()))
 
 
 def _bus_factors(rows: pl.DataFrame) -> pl.Series:

@@ -77,14 +77,14 @@ def path_across_ranks(
     """Steps in order; within each, the most time on the path first."""
     paths = Paths.of(ranks)
     names = paths.steps["step"].to_list()
-    groups = [(name, [step]) for step, name in enumerate(names)] if per == "step" else [("all", paths.counted)]
-    rows = _named(paths, ranks, _GROUPED[by])
-    frames = [_rows_of_steps(paths, ranks, rows, name, steps, int(percent)) for name, steps in groups]
+    groups = [(name, [step]) for step, name in enumerate(names)] if per == "step" else [("all", paths.averaged_steps)]
+    segments = _segments_with_keys(paths, ranks, _GROUPED[by])
+    frames = [_rows_of_steps(paths, ranks, segments, name, steps, int(percent)) for name, steps in groups]
     frame = pl.concat([pl.DataFrame(schema=PathAcrossRanks.schema()), *frames])
     return PathAcrossRanks.of(frame)
 
 
-def _named(paths: Paths, ranks: Ranks, by: list[str]) -> pl.DataFrame:
+def _segments_with_keys(paths: Paths, ranks: Ranks, by: list[str]) -> pl.DataFrame:
     """The segments with `member`, `part` and `label`, null if not grouped by them; transfers belong to no rank."""
     segments = paths.segments
     is_data = pl.col("part").is_in([TRANSFER, UNSPLIT])
@@ -104,25 +104,25 @@ def _labels(ranks: Ranks) -> pl.DataFrame:
 
 
 def _rows_of_steps(
-    paths: Paths, ranks: Ranks, rows: pl.DataFrame, name: str, steps: list[int], percent: int
+    paths: Paths, ranks: Ranks, segments: pl.DataFrame, name: str, steps: list[int], percent: int
 ) -> pl.DataFrame:
     """The rows of some steps."""
     whole, count = int(paths.steps["total_ns"].gather(steps).sum()), max(1, len(steps))
     keys = ["member", "part", "label"]
-    spent = (
-        rows.filter(pl.col("step").is_in(steps))
+    times = (
+        segments.filter(pl.col("step").is_in(steps))
         .group_by(keys)
         .agg(path_ns=pl.col("dur_ns").sum(), segments=pl.struct("step", "number").n_unique())
         .sort("path_ns", *keys, descending=[True, False, False, False])
     )
-    estimated = spent.select(keys).head(MOST_ESTIMATED).rows()
-    saved = [_saved(paths, ranks, (m, part, label), percent, steps) for m, part, label in estimated]
-    saved += [None] * (spent.height - len(saved))
+    largest = times.select(keys).head(MOST_ESTIMATED).rows()
+    savings = [_saving(paths, ranks, (m, part, label), percent, steps) for m, part, label in largest]
+    savings += [None] * (times.height - len(savings))
     workers = ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank")
-    parts = pl.Series([PARTS[part] if part is not None else None for part in spent["part"]], dtype=pl.String)
-    labeled = spent.with_columns(pl.col("member").cast(pl.Int64), part=parts, saved=pl.Series(saved, dtype=pl.Int64))
+    parts = pl.Series([PARTS[part] if part is not None else None for part in times["part"]], dtype=pl.String)
+    times = times.with_columns(pl.col("member").cast(pl.Int64), part=parts, saved=pl.Series(savings, dtype=pl.Int64))
     return (
-        labeled.join(workers, "member", "left", maintain_order="left")
+        times.join(workers, "member", "left", maintain_order="left")
         .with_columns(
             step=pl.lit(name),
             collective=pl.col("label").cast(pl.String),
@@ -136,7 +136,7 @@ def _rows_of_steps(
     )
 
 
-def _saved(
+def _saving(
     paths: Paths, ranks: Ranks, key: tuple[int | None, int | None, str | None], percent: int, steps: list[int]
 ) -> int | None:
     """How much shorter the steps would be in total if a row's work were faster; None: nothing can be faster."""

@@ -53,12 +53,12 @@ def path_across_ranks_segments(ranks: Ranks, *, step: str | None = None) -> pl.D
         .head(MOST_ROWS)
         .sort("step", "number", "dur_ns", descending=[False, False, True])
     )
-    named = rows.drop("since", "until").join(
+    segments = rows.drop("since", "until").join(
         ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank"), "member", "left", maintain_order="left"
     )
     ends = ends_in_words(rows, ranks)
     whole = paths.steps["total_ns"].gather(rows["step"])
-    frame = named.select(
+    frame = segments.select(
         step="step_name",
         number="number",
         worker="worker",

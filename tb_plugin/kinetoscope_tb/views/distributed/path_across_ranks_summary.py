@@ -39,14 +39,14 @@ class PathAcrossRanksSummary(Table):
 def path_across_ranks_summary(ranks: Ranks) -> pl.DataFrame:
     """One row; none if no step has a path."""
     paths = Paths.of(ranks)
-    segments = paths.segments.filter(pl.col("step").is_in(paths.counted), pl.col("dur_ns") > 0)
+    segments = paths.segments.filter(pl.col("step").is_in(paths.averaged_steps), pl.col("dur_ns") > 0)
     rows = [] if segments.is_empty() else [_row(ranks, paths, segments)]
     return PathAcrossRanksSummary.of(pl.DataFrame(rows, schema=PathAcrossRanksSummary.schema(), orient="row"))
 
 
 def _row(ranks: Ranks, paths: Paths, segments: pl.DataFrame) -> tuple[object, ...]:
     """The columns of PathAcrossRanksSummary."""
-    whole, steps = int(segments["dur_ns"].sum()), len(paths.counted)
+    whole, steps = int(segments["dur_ns"].sum()), len(paths.averaged_steps)
     is_call = pl.col("part").is_in([TRANSFER, UNSPLIT])
     calls = _sums(segments.filter(is_call), "part").rows()
     members = _sums(segments.filter(~is_call), "member").join(
@@ -82,7 +82,7 @@ _WORDS = {
 
 def _largest_part(ranks: Ranks, paths: Paths, own: pl.DataFrame) -> str:
     """A sentence about what the path on one rank mostly is; of garbage collection no more than there is host code."""
-    steps = len(paths.counted)
+    steps = len(paths.averaged_steps)
     part, part_ns = _sums(own, "part").row(0)
     much = text.most_or_percent(part_ns / int(own["dur_ns"].sum())).capitalize()
     if part == BEFORE:
@@ -100,7 +100,7 @@ def _largest_part(ranks: Ranks, paths: Paths, own: pl.DataFrame) -> str:
 
 def _collecting_ns(ranks: Ranks, paths: Paths, member: int) -> int:
     """How long a rank collects garbage in the steps that averages cover, while its device is idle."""
-    names = paths.steps["step"].gather(paths.counted)
+    names = paths.steps["step"].gather(paths.averaged_steps)
     own = ranks.steps.filter(pl.col("member") == member, pl.col("step").cast(pl.String).is_in(names.cast(pl.String)))
     return int(own["collecting_ns"].sum())
 
@@ -114,7 +114,7 @@ def _of_others(members: list[dict[str, Any]], whole: int, words: str) -> list[st
     """A sentence about the shares of the largest other ranks, if there is something to say."""
     large = [row for row in members if row["dur_ns"] >= _LEAST * whole][:_MOST_NAMED]
     shares = [f"{name_of(row)} {_share(row['dur_ns'], whole)}" for row in large]
-    return [f"{words}: {text.listed(shares)}."] if shares else []
+    return [f"{words}: {text.enumeration(shares)}."] if shares else []
 
 
 def _share(part_ns: int, whole: int) -> str:

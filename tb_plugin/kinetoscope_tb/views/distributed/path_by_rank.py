@@ -39,7 +39,7 @@ class PathByRank(Table):
 def path_by_rank(ranks: Ranks) -> pl.DataFrame:
     """Ranks in order, each with its steps in order of time."""
     paths = Paths.of(ranks)
-    named = (
+    steps = (
         paths.steps.select("step", whole="total_ns")
         .with_row_index("place")
         .with_columns(pl.col("place").cast(pl.Int64))
@@ -49,13 +49,13 @@ def path_by_rank(ranks: Ranks) -> pl.DataFrame:
     on_path = (
         parts.group_by("step", "member", maintain_order=True)
         .agg(pl.col("path_ns").sum(), pl.col("part").first())
-        .join(named, left_on="step", right_on="place")
+        .join(steps, left_on="step", right_on="place")
         .select(pl.col("member").cast(pl.Int32), step="step_right", path_ns="path_ns", part="part")
     )
     rows = (
         ranks.steps.select("member", "step", "start_ns", "total_ns")
         .join(on_path, ["member", "step"], "left", maintain_order="left")
-        .join(named.drop("place"), "step", "left", maintain_order="left")
+        .join(steps.drop("place"), "step", "left", maintain_order="left")
         .join(ranks.workers.select("member", "worker", "rank"), "member", "left", maintain_order="left")
         .with_columns(pl.col("path_ns").fill_null(0))
         .sort("rank", "worker", "start_ns", maintain_order=True)

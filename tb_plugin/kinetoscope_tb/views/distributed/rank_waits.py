@@ -40,7 +40,7 @@ class RankWaits(Table):
 def rank_waits(ranks: Ranks) -> pl.DataFrame:
     """Rank by rank, collectives in order of time."""
     longest = collective_waits(ranks).filter(pl.col("total_wait_ns") > 0).sort("total_wait_ns", "number").tail(MOST)
-    named = longest.select(
+    collectives = longest.select(
         "number",
         "step",
         "message_bytes",
@@ -50,7 +50,7 @@ def rank_waits(ranks: Ranks) -> pl.DataFrame:
     rows = (
         ranks.calls.filter(pl.col("wait_ns").is_not_null())
         .select("member", "wait_ns", number=pl.col("match").cast(pl.Int64))
-        .join(named, "number")
+        .join(collectives, "number")
         .join(ranks.workers.select("member", "worker", "rank"), "member")
         .with_columns(is_last=(pl.col("worker") == pl.col("last")).fill_null(value=False))
         .sort("rank", "worker", "number")

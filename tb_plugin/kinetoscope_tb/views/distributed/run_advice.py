@@ -41,7 +41,7 @@ from ...distributed.imbalance.stragglers import (
 from ...distributed.imbalance.uneven_inputs import operator_with_more
 from ...distributed.path.pace_of_others import savings_at_pace_of_others
 from ...distributed.path.pace_of_stages import savings_at_pace_of_stages, savings_of_links
-from ...distributed.process_groups import RankSet, spelled
+from ...distributed.process_groups import RankSet, format_ranks
 from ...distributed.run import Ranks, same_rank
 from ...names import text
 from ...pictures import Sentence
@@ -113,7 +113,7 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     bubble = pipeline_bubble(ranks, ranks.stages.filter(pl.col("member").is_in(members))["stage"].to_list(), slow_links)
     of_pipeline = [*stages, *slow_links, *bubble]
     if judgments.is_empty() or (_mostly_absent(ranks) and late.filter(pl.col("verdict") == "straggler").is_empty()):
-        results = of_pipeline or last_ranks(ranks, step) or [_unknown(rows, ranks)]
+        results = of_pipeline or last_ranks(ranks, step) or [_no_verdict(rows, ranks)]
     else:
         savings = partial(savings_at_pace_of_others, ranks)
         results = [*_late_ranks(late.rows(named=True), rows, ranks, savings), *of_pipeline] or [
@@ -170,7 +170,9 @@ def _late_ranks(
     alone = [_at_most(saving, most) for saving, most in zip(alone, longer, strict=False)]
     alone = [_spread(saving, [row]) for saving, row in zip(alone, late, strict=False)]
     together = _spread(_at_most(together, sum(longer)), late)
-    results = [_named(row, rows, spans, ranks, saving) for row, saving in zip(late[:MOST_NAMED], alone, strict=True)]
+    results = [
+        _slow_rank(row, rows, spans, ranks, saving) for row, saving in zip(late[:MOST_NAMED], alone, strict=True)
+    ]
     if len(late) > 1:
         first = results[0]
         first["title"] = f"{first['title'].removesuffix('.')}; {others_late(late[1:], together)}."
@@ -198,7 +200,7 @@ def _spread(saved_ns: int | None, late: Sequence[Mapping[str, Any]]) -> int | No
     return round(saved_ns * max(0, ranks - len(late)) / ranks)
 
 
-def _named(
+def _slow_rank(
     row: dict[str, Any], rows: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks, saved_ns: int | None
 ) -> dict[str, Any]:
     """The row of a slow rank.
@@ -254,18 +256,18 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: 
 def _slow_links(ranks: Ranks) -> pl.DataFrame:
     """The slowest message size of each slow link, the slowest link first."""
     slow = links(ranks).filter(pl.col("verdict") == SLOW).sort("slower_frac", descending=True)
-    named = slow.join(ranks.group_labels.select("group", "label"), "group", "left", maintain_order="left")
+    slow = slow.join(ranks.group_labels.select("group", "label"), "group", "left", maintain_order="left")
     pair = pl.concat_str(pl.lit("rank "), "sender", pl.lit(" → rank "), "receiver")
-    named = named.with_columns(link=pl.when(pl.col("group") >= 0).then("label").otherwise(pair))
-    return named.unique("link", keep="first", maintain_order=True).head(MOST_NAMED)
+    slow = slow.with_columns(link=pl.when(pl.col("group") >= 0).then("label").otherwise(pair))
+    return slow.unique("link", keep="first", maintain_order=True).head(MOST_NAMED)
 
 
 def _ranks_of(links_of_ranks: pl.DataFrame, ranks: Ranks) -> list[int]:
     """The ranks at the ends of some links."""
-    grouped = links_of_ranks.filter(pl.col("group") >= 0)["group"].to_list()
-    paired = links_of_ranks.filter(pl.col("group") < 0).select("sender", "receiver").rows()
-    in_groups = [rank for group in grouped for rank in RankSet.of(ranks.groups["ranks"][group])]
-    return sorted({*in_groups, *(rank for pair in paired for rank in pair)})
+    groups = links_of_ranks.filter(pl.col("group") >= 0)["group"].to_list()
+    pairs = links_of_ranks.filter(pl.col("group") < 0).select("sender", "receiver").rows()
+    in_groups = [rank for group in groups for rank in RankSet.of(ranks.groups["ranks"][group])]
+    return sorted({*in_groups, *(rank for pair in pairs for rank in pair)})
 
 
 def _of_links(slow: pl.DataFrame, ranks: Ranks) -> list[dict[str, Any]]:
@@ -299,11 +301,11 @@ def _mostly_absent(ranks: Ranks) -> bool:
     return len(ranks.missing_ranks) > ranks.workers["rank"].n_unique()
 
 
-def _unknown(rows: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
+def _no_verdict(rows: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
     steps = rows.filter("is_complete").group_by("member").len()["len"]
-    recorded = text.times(ranks.workers["rank"].n_unique(), "rank")
+    rank_count = text.times(ranks.workers["rank"].n_unique(), "rank")
     most = text.times(int(steps.max() or 0), "complete step")  # type: ignore[arg-type]
-    has = f"{recorded} recorded at most {most} each. " if steps.len() else ""
+    has = f"{rank_count} recorded at most {most} each. " if steps.len() else ""
     return {
         "rule": "unknown",
         "title": "Not enough data to detect slow ranks.",
@@ -323,7 +325,7 @@ def _absent(ranks: Ranks) -> str:
     same = f" {same_rank(ranks)}, so none of these is compared." if ranks.duplicates.height else ""
     if len(missing) == 1:
         return f"{same} Rank {missing[0]} has no trace and may be slow too."
-    return f"{same} Ranks {spelled(missing)} have no trace and may be slow too." if missing else same
+    return f"{same} Ranks {format_ranks(missing)} have no trace and may be slow too." if missing else same
 
 
 VIEW = View(

@@ -75,8 +75,8 @@ def stragglers(ranks: Ranks, *, over: Literal["span", "run"] = "span") -> pl.Dat
     if over == "span":
         rows = rows.filter(pl.col("place") == ranks.place)
     judgments = verdicts(rows).join(ranks.workers.select("member", "worker", "rank", "host"), "member", "left")
-    named = judgments.sort("excess_ns", "rank", descending=[True, False]).rename(_COLUMNS)
-    return Stragglers.of(named.select(Stragglers.schema().names()).cast(Stragglers.schema()))
+    judgments = judgments.sort("excess_ns", "rank", descending=[True, False]).rename(_COLUMNS)
+    return Stragglers.of(judgments.select(Stragglers.schema().names()).cast(Stragglers.schema()))
 
 
 VIEW = View(

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from ...distributed.process_groups import RankSet, spelled
+from ...distributed.process_groups import RankSet, format_ranks
 from ...distributed.roles import roles
 from ...distributed.run import Ranks
 from ...table import COUNT, ID, TEXT, Column, Table
@@ -64,16 +64,18 @@ def topology(ranks: Ranks) -> pl.DataFrame:
 def _absent(ranks: Ranks, groups: pl.DataFrame) -> pl.DataFrame:
     """A line for the ranks that should have recorded, and one for those that the program didn't choose."""
     missing = set(ranks.missing_ranks)
-    lost = sorted(missing)
     left_out = [rank for rank in ranks.absent_ranks if rank not in missing]
-    lines = [(lost, "no trace."), (left_out, "not recorded: the program chose other ranks.")]
+    lines = [(sorted(missing), "no trace."), (left_out, "not recorded: the program chose other ranks.")]
     labels = dict(groups.rows())
-    shared = [{labels.get(rank) for rank in some} for some, _ in lines]
+    labels_of_lines = [{labels.get(rank) for rank in numbers} for numbers, _ in lines]
     return pl.DataFrame(
         [
-            (f"{'Ranks' if len(some) > 1 else 'Rank'} {spelled(some)}: {why}", of.pop() if len(of) == 1 else None)
-            for (some, why), of in zip(lines, shared, strict=True)
-            if some
+            (
+                f"{'Ranks' if len(numbers) > 1 else 'Rank'} {format_ranks(numbers)}: {why}",
+                of.pop() if len(of) == 1 else None,
+            )
+            for (numbers, why), of in zip(lines, labels_of_lines, strict=True)
+            if numbers
         ],
         schema={"problem": pl.String, "groups": pl.String},
         orient="row",
@@ -89,11 +91,11 @@ def _coordinates(mesh: Any) -> str | None:
 
 def _groups(ranks: Ranks) -> pl.DataFrame:
     """The labels of each rank's groups; for ranks without a trace, only if groups are small."""
-    listed = [RankSet.of(spelled) for spelled in ranks.groups["ranks"]]
-    shown = {rank for rank in ranks.workers["rank"].to_list() if rank is not None}
-    if sum(map(len, listed)) <= MOST_LISTED:
-        shown.update(ranks.absent_ranks)
-    members = [group.among(shown) for group in listed]
+    rank_sets = [RankSet.of(text) for text in ranks.groups["ranks"]]
+    rank_numbers = {rank for rank in ranks.workers["rank"].to_list() if rank is not None}
+    if sum(map(len, rank_sets)) <= MOST_LISTED:
+        rank_numbers.update(ranks.absent_ranks)
+    members = [group.among(rank_numbers) for group in rank_sets]
     columns = {"label": ranks.group_labels["label"], "rank": members}
     frame = pl.DataFrame(columns, schema={"label": pl.String, "rank": pl.List(pl.Int64)})
     groups = pl.col("label").unique(maintain_order=True).str.join(", ")

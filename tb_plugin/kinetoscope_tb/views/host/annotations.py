@@ -42,13 +42,13 @@ def annotations(trace: Trace) -> pl.DataFrame:
     rows = annotation_columns(trace, ranges, tree.node, tree.parent.size, np.zeros(ranges.row.size, bool))[order]
     names = [ranges.names[code] for code in tree.code]
     paths = path_texts([name.name for name in names], tree.parent)
-    place = np.empty(order.size, np.int32)
-    place[order] = np.arange(order.size)
+    row_of_node = np.empty(order.size, np.int32)
+    row_of_node[order] = np.arange(order.size)
     rows = rows.with_columns(
         name=pl.Series([names[node].name for node in order], dtype=pl.String),
         source=pl.Series([names[node].source for node in order], dtype=pl.String),
         path=pl.Series([paths[node] for node in order], dtype=pl.String),
-        parent_row=pl.Series(gather(place, tree.parent[order]).astype(np.int64)).replace(NONE, None),
+        parent_row=pl.Series(gather(row_of_node, tree.parent[order]).astype(np.int64)).replace(NONE, None),
     )
     return Annotations.of(rows.select(Annotations.schema().names()))
 

@@ -55,22 +55,22 @@ def call_stacks(trace: Trace, *, name: str | None = None, input_shapes: str | No
     rows = operator_table(trace, ["name", "input_shapes", "number"], host)
     for column, requested_value in (("name", name), ("input_shapes", input_shapes)):
         rows = rows if requested_value is None else rows.filter(pl.col(column) == requested_value)
-    rows = _summed(rows, ["name", "number"])
+    rows = _sums(rows, ["name", "number"])
     largest, others = rows.head(MOST_STACKS), rows.tail(-MOST_STACKS)
     number = largest["number"].cast(pl.Int32).fill_null(NONE).to_numpy()
     frames = pl.DataFrame(
         {"stack": stacks.texts(number), "is_forward_stack": [bool(n % 2) if n >= 0 else None for n in number.tolist()]},
         schema={"stack": pl.String, "is_forward_stack": pl.Boolean},
     )
-    largest = _summed(
+    largest = _sums(
         pl.concat([largest.drop("number"), frames], how="horizontal"), ["name", "stack", "is_forward_stack"]
     )
     rest = others.select(pl.lit(OTHERS if name is None else name).alias("name"), *AMOUNTS)
-    rest = _summed(rest, ["name"]).with_columns(stack=pl.lit(OTHERS))
+    rest = _sums(rest, ["name"]).with_columns(stack=pl.lit(OTHERS))
     return CallStacks.of(pl.concat([largest, rest], how="diagonal").select(CallStacks.schema().names()))
 
 
-def _summed(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+def _sums(rows: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """The sums of each group; missing if all values are missing."""
     sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()) for name in AMOUNTS]
     order = ["device_self_ns", "host_self_ns", *by]
@@ -81,12 +81,12 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the operator from this stack, in this direction; of replayed ones the device work."""
     rows, stacks = operator_rows(trace, name=key["name"]), Stacks.of(trace)
     number = stacks.number[rows]
-    used = np.unique(number)
+    numbers = np.unique(number)
     is_so = [
         text == key["stack"] and (None if n < 0 else bool(n % 2)) == key["is_forward_stack"]
-        for n, text in zip(used.tolist(), stacks.texts(used), strict=True)
+        for n, text in zip(numbers.tolist(), stacks.texts(numbers), strict=True)
     ]
-    return recorded_events(trace, {"host_events": rows[np.isin(number, used[np.array(is_so, bool)])]})
+    return recorded_events(trace, {"host_events": rows[np.isin(number, numbers[np.array(is_so, bool)])]})
 
 
 VIEW = View(

@@ -48,8 +48,8 @@ class Launches(Table):
 
 def launches(trace: Trace) -> pl.DataFrame:
     """Runtime and driver calls by their total time, the longest first."""
-    launching, delay = pl.col("device_rows") > 0, pl.col("delay_ns")
-    empty = launching & pl.col("hit_empty_queue")
+    is_launch, delay = pl.col("device_rows") > 0, pl.col("delay_ns")
+    empty = is_launch & pl.col("hit_empty_queue")
     dur = pl.col("dur_ns")
     table = (
         trace.launches.select(pl.col("name").cast(pl.String).alias("call"), "dur_ns")
@@ -60,11 +60,11 @@ def launches(trace: Trace) -> pl.DataFrame:
             dur.sum().alias("total_ns"),
             _mean(dur).alias("mean_ns"),
             dur.max().alias("max_ns"),
-            _count(launching).alias("launching_calls"),
+            _count(is_launch).alias("launching_calls"),
             pl.col("device_rows").sum().alias("device_events"),
             pl.col("device_ns").sum().alias("device_total_ns"),
-            _count(launching & (pl.col("device_ns") < dur)).alias("short_work_calls"),
-            _count(launching & (dur > SLOW_CALL_NS)).alias("slow_calls"),
+            _count(is_launch & (pl.col("device_ns") < dur)).alias("short_work_calls"),
+            _count(is_launch & (dur > SLOW_CALL_NS)).alias("slow_calls"),
             _mean(delay).alias("mean_delay_ns"),
             _count(empty).alias("empty_queue_calls"),
             _mean(delay.filter(empty)).alias("mean_empty_queue_delay_ns"),
@@ -73,8 +73,8 @@ def launches(trace: Trace) -> pl.DataFrame:
     )
     rest = trace.device_events.select("launch", "dur_ns").filter(pl.col("launch") < 0)["dur_ns"]
     if rest.len():
-        lost = {"call": UNATTRIBUTED, "device_events": rest.len(), "device_total_ns": rest.sum()}
-        table = pl.concat([table, pl.DataFrame([lost])], how="diagonal")
+        unattributed_row = {"call": UNATTRIBUTED, "device_events": rest.len(), "device_total_ns": rest.sum()}
+        table = pl.concat([table, pl.DataFrame([unattributed_row])], how="diagonal")
     return Launches.of(table.sort("total_ns", "call", descending=[True, False], nulls_last=True))
 
 

@@ -66,7 +66,7 @@ def modules(trace: Trace) -> pl.DataFrame:
             **amounts,
             "attribute": [name.attribute for name in names],
             "path": [paths[node] for node in order],
-            "parent_row": gather(_places(order), tree.parent[order]),
+            "parent_row": gather(_rows_of_nodes(order), tree.parent[order]),
         },
         schema_overrides=Modules.schema(),
     )
@@ -75,11 +75,11 @@ def modules(trace: Trace) -> pl.DataFrame:
     return Modules.of(rows.select(Modules.schema().names()))
 
 
-def _places(order: Rows) -> Rows:
+def _rows_of_nodes(order: Rows) -> Rows:
     """The row of each node."""
-    place = np.empty(order.size, np.int32)
-    place[order] = np.arange(order.size)
-    return place
+    row = np.empty(order.size, np.int32)
+    row[order] = np.arange(order.size)
+    return row
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:

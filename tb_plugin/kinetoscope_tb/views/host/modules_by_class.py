@@ -47,8 +47,8 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
     tree = module_calls.tree
     names = pl.Series([name.of_class or name.shown for name in module_calls.names], dtype=pl.String)
     classes = names.unique(maintain_order=True)
-    place = {name: number for number, name in enumerate(classes)}
-    group = np.array([place[name] for name in names], np.int32)
+    class_number = {name: number for number, name in enumerate(classes)}
+    group = np.array([class_number[name] for name in names], np.int32)
     is_outermost = outermost(tree.parent, tree.preorder(), group, classes.len())
     amounts = module_amounts(
         times,

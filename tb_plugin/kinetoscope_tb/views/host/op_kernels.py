@@ -65,7 +65,7 @@ def op_kernels(trace: Trace, *, name: str | None = None, input_shapes: str | Non
     rest = rows.tail(-MOST_SEQUENCES).with_columns(
         name=pl.lit(OTHERS) if name is None else pl.col("name"), sequence=pl.lit(OTHERS)
     )
-    sums = _summed(pl.concat([largest.drop("codes"), rest.drop("codes"), _idle_calls(trace, is_selected, rows)]))
+    sums = _sums(pl.concat([largest.drop("codes"), rest.drop("codes"), _idle_calls(trace, is_selected, rows)]))
     mean = pl.when(pl.col("sequence").is_not_null()).then((pl.col("device_total_ns") / pl.col("calls")).round())
     return OpKernels.of(sums.with_columns(mean_ns=mean.cast(pl.Int64)).select(OpKernels.schema().names()))
 
@@ -78,7 +78,7 @@ def _equals(texts: pl.Series, requested_text: str | None) -> pl.Series:
 
 def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_selected: NDArray[np.bool_]) -> pl.DataFrame:
     """Name, codes (of the device rows' names, in order, as text), calls, rows and time of each sequence."""
-    call, row = _launched(trace, is_call)
+    call, row = _device_rows(trace, is_call)
     call, row = call[is_selected[call]], row[is_selected[call]]
     device, names = trace.device_events, trace.all_host_events["name"]
     pairs = pl.DataFrame({"call": call, "launch": device["launch"].gather(row), "row": row}).sort(
@@ -86,26 +86,26 @@ def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_selected: NDArray[np
     )
     call, row = pairs["call"].to_numpy(), pairs["row"].to_numpy()
     codes = device["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
-    sequence, parent, code = _numbered(call, codes[row])
+    sequence, parent, code = _sequence_trie(call, codes[row])
     first = np.flatnonzero(np.diff(call, prepend=NONE))
     last = np.append(first[1:], call.size)[: first.size] - 1
     name = names.to_physical().cast(pl.Int64).gather(call[first]).fill_null(NONE).to_numpy()
     alike, number = number_alike((name + 1) * parent.size + sequence[last])
-    spent = device["dur_ns"].to_numpy()[row]
+    duration = device["dur_ns"].to_numpy()[row]
     sums = pl.DataFrame(
         {
             "name": names.gather(call[first][alike]).cast(pl.String),
             "codes": [_codes(node, parent, code) for node in sequence[last][alike].tolist()],
             "calls": np.bincount(number, minlength=alike.size),
             "device_events": scatter_add(number, last - first + 1, alike.size),
-            "device_total_ns": scatter_add(np.repeat(number, last - first + 1), spent, alike.size),
+            "device_total_ns": scatter_add(np.repeat(number, last - first + 1), duration, alike.size),
         },
         schema_overrides={"codes": pl.String, "calls": pl.Int64},
     )
     return sums.sort("device_total_ns", "name", "codes", descending=[True, False, False])
 
 
-def _numbered(call: Array, code: Array) -> tuple[Array, Array, Array]:
+def _sequence_trie(call: Array, code: Array) -> tuple[Array, Array, Array]:
     """The sequences of codes of each call as nodes of a trie: up to each row; each node's parent and code."""
     sequence, room = np.empty(call.size, np.int32), 1 << 10
     while True:
@@ -124,7 +124,7 @@ def _codes(node: int, parent: Array, last: Array) -> str:
     return ",".join(reversed(codes))
 
 
-def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _device_rows(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """(call, device row) for each device row and each operator around its launch; per name only the innermost call.
 
     Only the MOST_NESTED innermost levels of operators count.
@@ -140,10 +140,10 @@ def _launched(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.int3
         calls.append(at)
         rows.append(row)
         at = gather(innermost, gather(parent, at))
-    call, launched = np.concatenate(calls), np.concatenate(rows)
-    place = launched.astype(np.int64) * (int(name.max(initial=0)) + 2) + name[call] + 1
-    _, first = np.unique(place, return_index=True)  # the innermost came first
-    return call[first], launched[first]
+    call, device_row = np.concatenate(calls), np.concatenate(rows)
+    key = device_row.astype(np.int64) * (int(name.max(initial=0)) + 2) + name[call] + 1
+    _, first = np.unique(key, return_index=True)  # the innermost came first
+    return call[first], device_row[first]
 
 
 def _texts(trace: Trace, codes: pl.Series) -> pl.Series:
@@ -157,22 +157,22 @@ def _text(names: list[str]) -> str:
     for name in names:
         times = runs.pop()[1] if runs and runs[-1][0] == name else 0
         runs.append((name, times + 1))
-    shown = [name if times == 1 else f"{name} ×{times}" for name, times in runs[:MOST_NAMES]]
-    return " → ".join([*shown, *([f"and {len(runs) - MOST_NAMES} more"] if len(runs) > MOST_NAMES else [])])
+    parts = [name if times == 1 else f"{name} ×{times}" for name, times in runs[:MOST_NAMES]]
+    return " → ".join([*parts, *([f"and {len(runs) - MOST_NAMES} more"] if len(runs) > MOST_NAMES else [])])
 
 
 def _idle_calls(trace: Trace, is_call: NDArray[np.bool_], rows: pl.DataFrame) -> pl.DataFrame:
     """Calls of the operators in `rows` that launched nothing."""
-    every = trace.all_host_events.select("name").filter(is_call).group_by("name").agg(every=pl.len())
-    every = every.with_columns(pl.col("name").cast(pl.String))
+    call_counts = trace.all_host_events.select("name").filter(is_call).group_by("name").agg(all_calls=pl.len())
+    call_counts = call_counts.with_columns(pl.col("name").cast(pl.String))
     busy = rows.group_by("name").agg(pl.col("calls").sum())
-    left = every.join(busy, on="name").with_columns(calls=pl.col("every").cast(pl.Int64) - pl.col("calls"))
-    nothing = {"device_events": pl.lit(0, pl.Int64), "device_total_ns": pl.lit(0, pl.Int64)}
-    idle = left.filter(pl.col("calls") > 0).with_columns(**nothing, sequence=pl.lit(None, pl.String))
+    left = call_counts.join(busy, on="name").with_columns(calls=pl.col("all_calls").cast(pl.Int64) - pl.col("calls"))
+    no_work = {"device_events": pl.lit(0, pl.Int64), "device_total_ns": pl.lit(0, pl.Int64)}
+    idle = left.filter(pl.col("calls") > 0).with_columns(**no_work, sequence=pl.lit(None, pl.String))
     return idle.select("name", "calls", "device_events", "device_total_ns", "sequence")
 
 
-def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+def _sums(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows, merged if their texts are equal; the longest first."""
     amounts = pl.col("calls", "device_events", "device_total_ns").sum()
     order = ["device_total_ns", "name", "sequence"]

@@ -85,26 +85,26 @@ def python_calls(
         thread: The number (tid) of one thread; all threads that ran Python if not given.
         operators: Those that Python calls, all operators, or none.
     """
-    calls = _folded(_Calls.of(trace, thread, operators))
+    calls = _fold(_Calls.of(trace, thread, operators))
     tree = calls.tree
     host_total = tree.with_inner(calls.host)
     root = nearest(tree.parent < 0, tree.parent)
     is_waiting = waiting_threads(tree, calls.texts, calls.host)
     order = tree.preorder(_weights(calls, root, host_total, is_waiting, main_thread(trace)))
-    place = np.empty(order.size, np.int32)
-    place[order] = np.arange(order.size)
+    row_of_node = np.empty(order.size, np.int32)
+    row_of_node[order] = np.arange(order.size)
     texts = pl.Series([calls.texts[code] for code in tree.code[order]], dtype=pl.String)
-    numbers, shown = PathNumbers(tree, calls.texts, calls.kinds), shown_kinds(calls.texts, calls.kinds)
+    numbers, kind_names = PathNumbers(tree, calls.texts, calls.kinds), shown_kinds(calls.texts, calls.kinds)
     columns: dict[str, Any] = {
         **parsed(texts).to_dict(),
-        "kind": [shown[code] for code in tree.code[order]],
+        "kind": [kind_names[code] for code in tree.code[order]],
         "calls": calls.calls[order],
         "host_self_ns": calls.host[order],
         "host_total_ns": host_total[order],
         "thread": [calls.tids[code] if code < len(calls.tids) else None for code in tree.code[order].tolist()],
         "is_waiting": pl.Series(is_waiting[order]),
         "path": [numbers.of(node) for node in order.tolist()],
-        "parent_row": gather(place, tree.parent[order]),
+        "parent_row": gather(row_of_node, tree.parent[order]),
     }
     if calls.device is not None:
         columns |= {"device_self_ns": calls.device[order], "device_total_ns": tree.with_inner(calls.device)[order]}
@@ -149,8 +149,8 @@ class _Calls:
         forest, tree = paths.forest, paths.tree
         device, elsewhere = None, 0
         if trace.device_events.height:
-            launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
-            device, elsewhere = tree.sums(gather(tree.node, launching), dur), int(dur[launching < 0].sum())
+            launcher, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
+            device, elsewhere = tree.sums(gather(tree.node, launcher), dur), int(dur[launcher < 0].sum())
         calls, host = tree.sums(np.where(paths.is_call, tree.node, NONE)), tree.sums(tree.node, forest.self_ns)
         return cls(tree, paths.threads, paths.tids, paths.texts, paths.kinds, calls, host, device, elsewhere)
 
@@ -162,7 +162,7 @@ def _weights(calls: _Calls, root: Rows, host_total: Ints, is_waiting: NDArray[np
     return weights
 
 
-def _folded(calls: _Calls) -> _Calls:
+def _fold(calls: _Calls) -> _Calls:
     """The same with at most MOST_ROWS separate paths, the largest by share of host or device time."""
     tree = calls.tree
     count = tree.parent.size
@@ -202,8 +202,8 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     forest, tree = paths.forest, paths.tree
     if key["path"] == ELSEWHERE:
         return {"device_events": np.flatnonzero(forest.launching(trace) < 0)}
-    numbers, shown = PathNumbers(tree, paths.texts, paths.kinds), parsed(pl.Series(paths.texts))["function"]
-    has_name = np.array([*is_equal(shown, key["function"]), False])[tree.code]
+    numbers, functions = PathNumbers(tree, paths.texts, paths.kinds), parsed(pl.Series(paths.texts))["function"]
+    has_name = np.array([*is_equal(functions, key["function"]), False])[tree.code]
     node = next((n for n in np.flatnonzero(has_name).tolist() if numbers.of(n) == key["path"]), NONE)
     is_thread = node >= 0 and paths.kinds[tree.code[node]] == "thread"
     rows = paths.root == node if is_thread else paths.is_call & (tree.node == node)

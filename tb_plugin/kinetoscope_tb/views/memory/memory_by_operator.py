@@ -52,11 +52,11 @@ def memory_by_operator(
 ) -> pl.DataFrame:
     """The most allocated memory first; in a range of time, only records in it and calls that were open in it."""
     calls = Calls(trace.host_events, ["name"])
-    called = _calls_within(trace, calls, from_ns, to_ns)
+    call_counts = _calls_within(trace, calls, from_ns, to_ns)
     names = [*texts(trace.host_events["name"], calls.first), NO_OPERATOR]
     tables = [
         pl.DataFrame(
-            {"device": memory.name, "name": names, "calls": called}
+            {"device": memory.name, "name": names, "calls": call_counts}
             | _amounts(trace, memory, calls, memory.within(from_ns, to_ns)),
             schema=MemoryByOperator.schema(),
         )

@@ -57,21 +57,23 @@ def memory_categories(
 ) -> pl.DataFrame:
     """The levels of one device in order of time, over the same time as the curve of all memory."""
     begin, end = time_range(trace, device_memories(trace), from_ns, to_ns)
-    parts = [_drawn(trace, memory, begin, end) for memory in device_memories(trace, device)[:1]]
+    parts = [_curve(trace, memory, begin, end) for memory in device_memories(trace, device)[:1]]
     return MemoryCategories.of(pl.concat([pl.DataFrame(schema=MemoryCategories.schema()), *parts]))
 
 
-def _drawn(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataFrame:
+def _curve(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataFrame:
     inside = memory.within(begin, end)
     records = np.arange(inside.start, inside.stop)
     if records.size > 2 * DRAWN:
         records = _highest_and_last(records, memory.time_ns[records], memory.allocated_bytes[records])
     by_category = CategoryLevels.of(trace, memory)
     last = records[-1:] if records.size else [inside.start - 1]
-    places = np.concatenate([[inside.start - 1], records, last]) + 1  # 0: before the first record
-    columns = dict(zip(CATEGORY_COLUMNS, np.vstack([by_category.before, by_category.levels])[places].T, strict=True))
+    level_rows = np.concatenate([[inside.start - 1], records, last]) + 1  # 0: before the first record
+    columns = dict(
+        zip(CATEGORY_COLUMNS, np.vstack([by_category.before, by_category.levels])[level_rows].T, strict=True)
+    )
     times = np.concatenate([[begin], memory.time_ns[records], [end]])
-    return pl.DataFrame({"device": [memory.name] * places.size, "time_ns": times, **columns}).unique(
+    return pl.DataFrame({"device": [memory.name] * level_rows.size, "time_ns": times, **columns}).unique(
         ["device", "time_ns"], keep="last", maintain_order=True
     )
 
@@ -80,8 +82,8 @@ def _highest_and_last(records: np.ndarray, times: np.ndarray, levels: np.ndarray
     """Of each part of the time the record with the highest level, and the last."""
     part = (times - times[0]) * DRAWN // max(1, int(times[-1] - times[0]) + 1)
     frame = pl.DataFrame({"part": part, "record": records, "level": levels})
-    chosen = frame.group_by("part").agg(pl.col("record").last(), high=pl.col("record").get(pl.col("level").arg_max()))
-    return np.unique(np.concatenate([chosen["record"].to_numpy(), chosen["high"].to_numpy()]))
+    bounds = frame.group_by("part").agg(pl.col("record").last(), high=pl.col("record").get(pl.col("level").arg_max()))
+    return np.unique(np.concatenate([bounds["record"].to_numpy(), bounds["high"].to_numpy()]))
 
 
 VIEW = View(

@@ -55,37 +55,39 @@ def memory_curve(
     """The levels of each device in order of time, from its level at `from_ns` to that at `to_ns`."""
     memories = device_memories(trace, device)
     begin, end = time_range(trace, memories, from_ns, to_ns)
-    drawn = [_drawn(trace, memory, begin, end) for memory in memories]
-    return MemoryCurve.of(pl.concat([pl.DataFrame(schema=MemoryCurve.schema()), *drawn]))
+    curves = [_curve(trace, memory, begin, end) for memory in memories]
+    return MemoryCurve.of(pl.concat([pl.DataFrame(schema=MemoryCurve.schema()), *curves]))
 
 
-def _drawn(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataFrame:
+def _curve(trace: Trace, memory: DeviceMemory, begin: int, end: int) -> pl.DataFrame:
     inside = memory.within(begin, end)
     peak = memory.peak(begin, end)
     records = _records_to_draw(memory, inside, begin, end)
     is_marked = memory.is_failure[inside].copy()
     if inside.start <= peak:
         is_marked[peak - inside.start] = True
-    places = np.union1d(records, np.flatnonzero(is_marked) + inside.start)
+    drawn_records = np.union1d(records, np.flatnonzero(is_marked) + inside.start)
     # the level at the start of the range, the records, and the last level again at the end, if the range isn't empty
     rows = slice(None if begin < end else -1)
-    place = np.concatenate([[inside.start - 1], places, [places[-1] if places.size else inside.start - 1]])[rows]
-    time = np.concatenate([[begin], memory.time_ns[places], [end]])[rows]
-    is_record = np.concatenate([[False], np.ones(places.size, bool), [False]])[rows]
-    allocated = gather(memory.allocated_bytes, place, memory.before_bytes)
-    reserved = pl.Series(gather(memory.reserved_bytes, place)).replace(NONE, None)
+    record = np.concatenate(
+        [[inside.start - 1], drawn_records, [drawn_records[-1] if drawn_records.size else inside.start - 1]]
+    )[rows]
+    time = np.concatenate([[begin], memory.time_ns[drawn_records], [end]])[rows]
+    is_record = np.concatenate([[False], np.ones(drawn_records.size, bool), [False]])[rows]
+    allocated_bytes = gather(memory.allocated_bytes, record, memory.before_bytes)
+    reserved_bytes = pl.Series(gather(memory.reserved_bytes, record)).replace(NONE, None)
     offset = trace.memory["offset"].to_numpy()[memory.row]
-    is_peak = (place == peak) & (is_record | (np.arange(place.size) == 0))
+    is_peak = (record == peak) & (is_record | (np.arange(record.size) == 0))
     return pl.DataFrame(
         {
-            "device": pl.repeat(memory.name, place.size, dtype=pl.String, eager=True),
+            "device": pl.repeat(memory.name, record.size, dtype=pl.String, eager=True),
             "time_ns": time,
-            "allocated_bytes": allocated,
-            "reserved_bytes": reserved,
-            "unused_bytes": reserved - pl.Series(allocated),
-            "event": _events(is_peak, gather(memory.is_failure, place, missing=False) & is_record),
-            "is_relative": pl.repeat(memory.is_relative, place.size, dtype=pl.Boolean, eager=True),
-            "first_byte": pl.Series(np.where(is_record, gather(offset, place), NONE)).replace(NONE, None),
+            "allocated_bytes": allocated_bytes,
+            "reserved_bytes": reserved_bytes,
+            "unused_bytes": reserved_bytes - pl.Series(allocated_bytes),
+            "event": _events(is_peak, gather(memory.is_failure, record, missing=False) & is_record),
+            "is_relative": pl.repeat(memory.is_relative, record.size, dtype=pl.Boolean, eager=True),
+            "first_byte": pl.Series(np.where(is_record, gather(offset, record), NONE)).replace(NONE, None),
         },
         schema=MemoryCurve.schema(),
     )
@@ -110,17 +112,17 @@ def _records_to_draw(memory: DeviceMemory, inside: slice, begin: int, end: int) 
     levels = pl.DataFrame(
         {
             "part": part,
-            "place": np.arange(inside.start, inside.stop),
+            "record": np.arange(inside.start, inside.stop),
             "allocated": memory.allocated_bytes[inside],
             "reserved": memory.reserved_bytes[inside],
         }
     )
-    place = pl.col("place")
+    record = pl.col("record")
     bounds = [
-        place.first().alias("first"),
-        place.last().alias("last"),
-        *(place.get(pl.col(c).arg_max()).alias(f"{c}_most") for c in ("allocated", "reserved")),
-        *(place.get(pl.col(c).arg_min()).alias(f"{c}_least") for c in ("allocated", "reserved")),
+        record.first().alias("first"),
+        record.last().alias("last"),
+        *(record.get(pl.col(c).arg_max()).alias(f"{c}_most") for c in ("allocated", "reserved")),
+        *(record.get(pl.col(c).arg_min()).alias(f"{c}_least") for c in ("allocated", "reserved")),
     ]
     bounds_of_parts = levels.group_by("part").agg(bounds).drop("part")
     return np.unique(bounds_of_parts.to_numpy())

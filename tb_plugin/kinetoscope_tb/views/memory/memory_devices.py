@@ -52,16 +52,16 @@ def memory_devices(
         size = device_properties.get("totalGlobalMem")
         rows.append(
             {"device": memory.name, "name": str(device_properties["name"]) if device_properties.get("name") else None}
-            | _measured(memory, size if isinstance(size, int) and size > 0 else None, from_ns, to_ns)
+            | _measurements(memory, size if isinstance(size, int) and size > 0 else None, from_ns, to_ns)
         )
     return MemoryDevices.of(pl.DataFrame(rows, schema=MemoryDevices.schema()))
 
 
-def _measured(memory: DeviceMemory, size: int | None, from_ns: int | None, to_ns: int | None) -> dict[str, Any]:
+def _measurements(memory: DeviceMemory, size: int | None, from_ns: int | None, to_ns: int | None) -> dict[str, Any]:
     inside = memory.within(from_ns, to_ns)
     peak, change = memory.peak(from_ns, to_ns), memory.change_bytes[inside]
     # the range begins with the level before it; the level before the first record is unknown
-    reserved = int(memory.reserved_bytes[max(0, inside.start - 1) : inside.stop].max(initial=NONE))
+    reserved_bytes = int(memory.reserved_bytes[max(0, inside.start - 1) : inside.stop].max(initial=NONE))
     then = int(memory.reserved_bytes[peak]) if peak >= 0 else NONE
     most = memory.level_before(peak + 1)
     return {
@@ -69,8 +69,8 @@ def _measured(memory: DeviceMemory, size: int | None, from_ns: int | None, to_ns
         "peak_allocated_bytes": most,
         "peak_ns": int(memory.time_ns[peak]) if peak >= 0 else None,
         "peak_unused_bytes": then - most if then >= 0 else None,
-        "peak_reserved_bytes": reserved if reserved >= 0 else None,
-        "peak_reserved_frac": reserved / size if size and reserved >= 0 else None,
+        "peak_reserved_bytes": reserved_bytes if reserved_bytes >= 0 else None,
+        "peak_reserved_frac": reserved_bytes / size if size and reserved_bytes >= 0 else None,
         "begin_allocated_bytes": memory.level_before(inside.start),
         "end_allocated_bytes": memory.level_before(inside.stop),
         "allocations": int(np.sum(change > 0)),

@@ -60,13 +60,13 @@ def memory_events(
     pieces = allocations(device_memories(trace, device))
     overlaps = _overlaps(-ALWAYS if from_ns is None else from_ns, ALWAYS if to_ns is None else to_ns)
     pieces = pieces.filter(overlaps).sort("size_bytes", descending=True, maintain_order=True)
-    shown = pieces if rows == "all" or pieces.height <= MOST else pieces.head(MOST - 1)
-    listed = _listed(trace, shown)
-    if shown.height < pieces.height:
-        rest = pieces[shown.height :]
+    largest = pieces if rows == "all" or pieces.height <= MOST else pieces.head(MOST - 1)
+    table = _table(trace, largest)
+    if largest.height < pieces.height:
+        rest = pieces[largest.height :]
         smaller = {"operator": f"[{text.digits(rest.height)} smaller ones]", "size_bytes": rest["size_bytes"].sum()}
-        listed = pl.concat([listed, pl.DataFrame([smaller])], how="diagonal")
-    return MemoryEvents.of(listed)
+        table = pl.concat([table, pl.DataFrame([smaller])], how="diagonal")
+    return MemoryEvents.of(table)
 
 
 def _overlaps(from_ns: int, to_ns: int) -> pl.Expr:
@@ -77,20 +77,20 @@ def _overlaps(from_ns: int, to_ns: int) -> pl.Expr:
     return begins_before & ((end > from_ns) | (~is_moment & (pl.col("released") == NONE)))
 
 
-def _listed(trace: Trace, pieces: pl.DataFrame) -> pl.DataFrame:
+def _table(trace: Trace, pieces: pl.DataFrame) -> pl.DataFrame:
     # A lone release shows the operator that released, not the one that requested.
     has_requester = pieces.select((pl.col("allocated") != NONE) | (pl.col("fate") == FAILED)).to_series().to_numpy()
     record, names = pieces["row"].to_numpy(), trace.host_events["name"]
     innermost = np.where(has_requester, trace.memory["op"].to_numpy()[record], NONE)
-    allocated = pl.when(pl.col("fate") == FAILED).then("at_ns").otherwise(pl.col("allocated_ns").replace(NONE, None))
-    released = pl.when(pl.col("fate") != REUSED).then(pl.col("released_ns").replace(NONE, None))
+    allocated_ns = pl.when(pl.col("fate") == FAILED).then("at_ns").otherwise(pl.col("allocated_ns").replace(NONE, None))
+    released_ns = pl.when(pl.col("fate") != REUSED).then(pl.col("released_ns").replace(NONE, None))
     return pieces.select(
         "device",
         texts(names, gather(askers(trace), innermost)).alias("operator"),
         "size_bytes",
-        allocated.alias("allocated_ns"),
-        released.alias("released_ns"),
-        (released - allocated).alias("lifetime_ns"),
+        allocated_ns.alias("allocated_ns"),
+        released_ns.alias("released_ns"),
+        (released_ns - allocated_ns).alias("lifetime_ns"),
         pl.col("fate").replace_strict(range(len(FATES)), FATES, return_dtype=pl.String).alias("outcome"),
         texts(names, innermost).alias("allocated_in"),
         pl.Series("first_byte", trace.memory["offset"].to_numpy()[record], dtype=pl.Int64),

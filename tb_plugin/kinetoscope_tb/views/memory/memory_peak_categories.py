@@ -61,13 +61,13 @@ def _at_peak(trace: Trace, memory: DeviceMemory, peak: int) -> pl.DataFrame:
         .agg(alive_bytes=pl.col("size_bytes").sum(), allocations=pl.len().cast(pl.Int64))
     )
     levels = dict(zip(CATEGORIES, by_category.levels[peak].tolist(), strict=True))
-    recorded = dict(rows.group_by("category").agg(pl.col("alive_bytes").sum()).rows())
-    rest = {name: level - recorded.get(name, 0) for name, level in levels.items()}
+    known_bytes = dict(rows.group_by("category").agg(pl.col("alive_bytes").sum()).rows())
+    rest = {name: level - known_bytes.get(name, 0) for name, level in levels.items()}
     origin = EARLIER if pieces.select(has_address.all()).item() else UNMATCHED
     extra = [{"category": name, "operator": origin, "alive_bytes": size} for name, size in rest.items() if size > 0]
     table = pl.concat([rows, pl.DataFrame(extra, schema=rows.schema)], how="diagonal")
-    named = table.with_columns(device=pl.lit(memory.name)).select(MemoryPeakCategories.schema().names())
-    return named.sort("alive_bytes", "category", "operator", descending=[True, False, False])
+    table = table.with_columns(device=pl.lit(memory.name)).select(MemoryPeakCategories.schema().names())
+    return table.sort("alive_bytes", "category", "operator", descending=[True, False, False])
 
 
 VIEW = View(

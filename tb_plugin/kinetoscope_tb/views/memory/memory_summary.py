@@ -12,7 +12,7 @@ from ...measures.python.call_stacks import Stacks
 from ...measures.python.frames import SEPARATOR
 from ...measures.recording.contents import has_memory
 from ...names.python_frames import is_of_library
-from ...names.text import listed, percent, time
+from ...names.text import enumeration, percent, time
 from ...names.text import memory_size as size
 from ...pictures import Sentence
 from ...table import PROSE, TEXT, Column, Table
@@ -63,7 +63,8 @@ def _row(trace: Trace, memory: DeviceMemory, peak_bytes: int) -> tuple[str, ...]
     whose = "CPU memory" if memory.device_type == CPU else f"Memory of {memory.name}"
     title = f"{whose} {level}; {part} of it {origin}."
     large = [row for row in others if row[1] >= _LEAST * peak_bytes and row[0] not in _ORIGINS][:_MOST_NAMED]
-    evidence = [f"The next holders: {listed([f'`{name}` {size(count)}' for name, count in large])}."] if large else []
+    holders = enumeration([f"`{name}` {size(count)}" for name, count in large])
+    evidence = [f"The next holders: {holders}."] if large else []
     modules = [row for row in _holders(trace, memory, "module") if not row[0].startswith("[")]
     if modules:
         module, in_module = modules[0]

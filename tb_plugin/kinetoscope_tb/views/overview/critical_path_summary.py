@@ -45,7 +45,7 @@ _CAUSES = {
     "host_annotation": ("annotated code on the host", "cpu-exec"),
     "host_unrecorded": ("host code that wasn't recorded", "other"),
     "host_sync": ("synchronization of the host", "runtime"),
-    NOT_SHOWN: (text.uncapitalized(NOT_IN_RECORDING), "warning"),
+    NOT_SHOWN: (text.as_clause(NOT_IN_RECORDING), "warning"),
 }
 """Each cause in words, and its color on the page."""
 
@@ -99,7 +99,7 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
         is_what = f"{words[cause][0].upper()}{words[cause][1:]}"
         sentences = [f"{is_what}{_at(culprit)}: {_time(culprit['dur_ns'], steps)}.{rest}"]
     if named:
-        sentences.append(f"Other parts of the path: {text.listed(named[:_MOST_NAMED])}.")
+        sentences.append(f"Other parts of the path: {text.enumeration(named[:_MOST_NAMED])}.")
     if saves := _saves_most(trace, cause, words):
         sentences.append(saves)
     if trace.device_events.height and pieces["is_host"].any():

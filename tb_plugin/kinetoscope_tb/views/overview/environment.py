@@ -71,7 +71,7 @@ def job_facts(meta: Meta) -> list[tuple[str, object]]:
         ("Job", _job(meta.producer.get("cluster"))),
         ("Rank", meta.rank),
         ("World size", meta.world_size),
-        ("Backend", _backend(meta.distributed.get("backend"))),
+        ("Backend", _backend(meta.distributed_info.get("backend"))),
     ]
 
 

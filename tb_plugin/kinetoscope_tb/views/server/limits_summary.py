@@ -58,7 +58,7 @@ def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:
     largest = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_MOST_NAMED]]
     mean = text.time(first["whole"] / first["iterations"])
     evidence = f"{text.times(first['iterations'], 'iteration')}, {mean} each."
-    title = f"{rate}{phase_words(first).capitalize()}: {text.listed(largest)}."
+    title = f"{rate}{phase_words(first).capitalize()}: {text.enumeration(largest)}."
     return rule, title, evidence, None, "low", "limits"
 
 
