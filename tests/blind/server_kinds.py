@@ -162,7 +162,7 @@ def server_waits_for_requests(chance: Random) -> Case:
         frames, lambda rank, step: idle * Random(f"{job.seed} {step}").expovariate(1) if step in arriving else 0
     )
     return Case(
-        "waits_for_requests", job.with_hook("data", wait), None, never=(EVERY_ITERATION,),
+        "waits_for_requests", job.with_hook("data", wait), job, never=(EVERY_ITERATION,),
         wrong_remedies=(r"launch less|torch\.compile|async-scheduling|overlap|graphs|fus",),
         truth=f"the server waits in {frames[0]} {len(arriving)} times",
     )  # fmt: skip

@@ -54,15 +54,12 @@ _ESTIMATES = frozenset(
 _GENERAL = ("launch_bound", "host_bound")
 """Rules about the host in general, unless they name a function or an operator."""
 _OF_HOST = frozenset(
-    (
-        *("data_loading", "optimizer", "host_optimizer", "synchronizing", "allocation", "garbage_collection"),
-        *("recompiles", "server_function", "missing_graphs"),
-    )
+    ("data_loading", "optimizer", "host_optimizer", "synchronizing", "allocation", "garbage_collection", "recompiles")
 )
 """Rules about a cause on the host whose end would shorten what the host does in general."""
-_OF_SERVER = ("server_function", "missing_graphs")
+_OF_SERVER = ("server_load", "server_function", "missing_graphs")
 _GENERAL_OF_SERVER = ("serving_phase", "synchronizing", *_GENERAL)
-"""Rules about a server in general: what is known of its host, if that is large, comes before them."""
+"""Rules about a server in general: what is known of its load and its host, if that is large, comes before them."""
 _PART = 1 / 3  # of what limits in general: a cause that is so large is what to begin with
 _COVERED = 0.5  # of a loss
 _LESS, _MUCH_LESS = 0.9, 0.7  # times what it is of a recorded step
@@ -169,7 +166,7 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     causes = [claim for claim in claims if claim.confidence in is_known and claim.rule in _OF_HOST]
     lengths = [min(claim.weight_ns, claim.size_ns or claim.weight_ns) for claim in causes]
     cause_ns = max((ns for ns in lengths if ns >= _LARGE * facts.usual_step_ns), default=0)
-    of_server = [claim.weight_ns for claim in causes if claim.rule in _OF_SERVER]
+    of_server = [claim.weight_ns for claim in claims if claim.rule in _OF_SERVER and claim.confidence in is_known]
     server_ns = max((ns for ns in of_server if ns >= _LARGE * facts.usual_step_ns), default=0)
 
     def order(claim: Advice) -> tuple[int, int]:

@@ -307,11 +307,14 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def _reads(facts: Facts) -> Candidate:
+def _reads(facts: Facts) -> Candidate | None:
     """The waits, with the operators around them and what these launch: nothing is read.
 
-    Not with operators that launch much, and so do more than to read: of these the waits alone.
+    Not with operators that launch much, and so do more than to read: of these the waits alone. None if a server waits
+    for requests besides: these come no earlier if the host runs ahead, so no more is saved than what is idle.
     """
+    if facts.mean(facts.waiting_for_requests) >= LEAST_SHARE * facts.step_ns:
+        return None
     trace, calls = facts.trace, facts.late.reads
     op = aten_operators(trace, calls)
     ranges = np.zeros(trace.host_events.height, bool)

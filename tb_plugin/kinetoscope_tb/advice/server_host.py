@@ -41,8 +41,8 @@ _SHORTEN = (
 )
 _SPREAD_OUT = " Where few iterations have it, a part of it in each of them may be hidden, too."
 _CAPTURE = (
-    "Let the server capture graphs for {sizes}, too: `cudagraph_capture_sizes` of vLLM, `--cuda-graph-bs` of SGLang. "
-    "Smaller batches than the largest that is captured are padded to the next size."
+    "Let the server capture graphs for {sizes}, too, or pad such batches to a size that has one: "
+    "`cudagraph_capture_sizes` of vLLM, `--cuda-graph-bs` of SGLang."
 )
 _LOOK = "See why no graph is replayed there, such as a size for which none was captured or an option that excludes it."
 
@@ -175,7 +175,7 @@ def late_function(facts: Facts) -> LateFunction | None:
     innermost that nearly all of the outermost one's time lies in. None if another thread holds Python's lock: then
     whatever runs looks slow.
     """
-    if not facts.has_device or not facts.has_iterations or facts.count < _FEWEST:
+    if not _is_of_server(facts):
         return None
     late = without(facts.late.rest, facts.profiler_spans)
     for frame, is_left_out in ((facts.trace.python_calls, _is_no_function), (facts.trace.host_events, _is_mark)):
@@ -184,6 +184,11 @@ def late_function(facts: Facts) -> LateFunction | None:
         if name is not None:
             return _late_function(facts, rows, name, late)
     return None
+
+
+def _is_of_server(facts: Facts) -> bool:
+    """Whether these are enough iterations of a server, or steps that it marks, with work of a device."""
+    return facts.has_device and facts.count >= _FEWEST and (facts.has_iterations or bool(facts.server))
 
 
 def _late_function(facts: Facts, rows: pl.DataFrame, name: str, late: Intervals) -> LateFunction | None:
@@ -278,7 +283,7 @@ def missing_graphs(facts: Facts) -> MissingGraphs | None:
 
     Of iterations whose phase isn't known only those count in which devices compute about as long.
     """
-    if not facts.has_device or not facts.has_iterations:
+    if not _is_of_server(facts):
         return None
     launches, size = facts.trace.launches, facts.counted.size
     is_replay = map_categories(launches["name"], launches_graph) & (launches["step"] >= 0).to_numpy()

@@ -69,6 +69,7 @@ _WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "resu
 _AWAITS_MESSAGE = regex(
     r"<built-in method get of _queue\.SimpleQueue|<built-in method (?:poll|select|control) of select\."
     r"|<built-in function select>|<built-in method (?:recv|recv_into|recvfrom|recvmsg|accept|_accept) of _?socket"
+    r"|<built-in method (?:recv|recv_multipart|poll) of zmq\."
     r"|^selectors\.py\(\d+\): select$"
     rf"|^multiprocessing/connection\.py\(\d+\): (?:recv|recv_bytes|poll|wait)$|{_ZMQ_RECEIVES}"
 )

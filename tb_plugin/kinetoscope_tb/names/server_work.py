@@ -22,7 +22,8 @@ _TABLE = tuple(
     for work, patterns in {
         "waiting": (
             r"^scheduler\.(?:idle|recv_requests|sanity_check_cache)$",  # SGLang 0.5
-            rf"vllm/.*shm_broadcast{_LINE}(?:dequeue|acquire_read)$",
+            rf"vllm/.*shm_broadcast{_LINE}(?:dequeue|acquire_read|spin)$",
+            rf"vllm/distributed/utils{_LINE}sched_yield$",
             rf"vllm/v1/engine/core{_LINE}_process_input_queue$",
             rf"sglang/.*/scheduler{_LINE}(?:recv_requests|self_check_during_idle|on_idle)$",
             rf"tensorrt_llm/.*{_LINE}(?:_fetch_new_requests|_fetch_and_activate_new_requests|get_from_request_queue)$",
