@@ -177,18 +177,17 @@ def late_function(facts: Facts) -> LateFunction | None:
     """
     if not _is_of_server(facts):
         return None
-    late = without(facts.late.rest, facts.profiler_spans)
-    for frame, is_left_out in ((facts.trace.python_calls, _is_no_function), (facts.trace.host_events, _is_mark)):
-        rows = rows_of_host(facts, frame, is_left_out)
-        name = _dominant(facts, rows, late)
-        if name is not None:
-            return _late_function(facts, rows, name, late)
-    return None
+    late, calls = without(facts.late.rest, facts.profiler_spans), facts.trace.python_calls
+    rows = rows_of_host(facts, facts.trace.host_events, _is_mark)
+    rows = rows if calls.is_empty() else rows_of_host(facts, calls, _is_no_function)
+    name = _dominant(facts, rows, late)
+    return None if name is None else _late_function(facts, rows, name, late)
 
 
 def _is_of_server(facts: Facts) -> bool:
     """Whether these are enough iterations of a server, or steps that it marks, with work of a device."""
-    return facts.has_device and facts.count >= _FEWEST and (facts.has_iterations or bool(facts.server))
+    is_server = (facts.has_iterations and not facts.is_training) or bool(facts.server)
+    return facts.has_device and facts.count >= _FEWEST and is_server
 
 
 def _late_function(facts: Facts, rows: pl.DataFrame, name: str, late: Intervals) -> LateFunction | None:
