@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ..arrays.gather import map_categories
 from ..measures.recording.contents import has_graphs
 from ..measures.serving.costs import LAUNCHING, QUEUED, families
 from ..measures.serving.limits import IDLE, phase_parts
@@ -16,6 +17,7 @@ from ..measures.time.idle_causes import NOT_IN_RECORDING, NOT_SHOWN
 from ..names import text
 from ..names.iterations import SERVERS
 from ..names.kernel_labels import kernel_label
+from ..names.server_work import receives_from_scheduler
 from .copies import COPY_LESS_OF_CACHE
 from .facts import Facts
 from .model import Advice, Confidence
@@ -160,10 +162,15 @@ def _load(facts: Facts, rows: list[dict[str, Any]], idle_ns: int) -> Advice:
 
 
 def _prompts_follow(facts: Facts) -> bool:
-    """Whether most of the time that a server waits is before iterations with a prompt: then it had no request left."""
-    steps = facts.trace.steps.select("phase", "host_start_ns")
-    start, end = facts.request_waits
+    """Whether most of the time that a server waits is before iterations with a prompt: then it had no request left.
+
+    Where most iterations have one, or another process of the server hands work over, that says nothing.
+    """
+    steps, frames = facts.trace.steps.select("phase", "host_start_ns"), facts.trace.python_calls["name"]
     has_prompt = np.append(steps["phase"].is_in(["prefill", "mixed"]).fill_null(value=False).to_numpy(), False)
+    if has_prompt[facts.counted.nonzero()].mean() >= _MOST or map_categories(frames, receives_from_scheduler).any():
+        return False
+    start, end = facts.request_waits
     is_before_prompt = has_prompt[np.searchsorted(steps["host_start_ns"].to_numpy(), end)]
     return bool((end - start)[is_before_prompt].sum() >= _MOST * (end - start).sum())
 

@@ -17,6 +17,9 @@ into answers, with stop conditions and bookkeeping; `input_preparation` builds t
 chooses the requests of the next batch."""
 
 _LINE = r"\.py\(\d+\): "
+_FROM_SCHEDULER = regex(
+    rf"^vllm/.*shm_broadcast{_LINE}|^sglang/.*{_LINE}broadcast_pyobj$|{_LINE}_broadcast_new_requests$"
+)
 _TABLE = tuple(
     (work, regex("|".join(patterns)))
     for work, patterns in {
@@ -66,6 +69,11 @@ _TABLE = tuple(
         ),
     }.items()
 )
+
+
+def receives_from_scheduler(frame: str) -> bool:
+    """Whether a server's thread takes work from the process that schedules in a frame of this name, not requests."""
+    return bool(_FROM_SCHEDULER.search(frame))
 
 
 @lru_cache(maxsize=20_000)

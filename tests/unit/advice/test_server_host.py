@@ -130,6 +130,19 @@ def test_a_server_without_requests_is_no_slow_host():
     assert not rows.keys() & {*GENERAL, "server_function"}
 
 
+def test_a_worker_that_takes_work_from_its_scheduler_may_wait_for_that():
+    frames = ["vllm/distributed/device_communicators/shm_broadcast.py(470): dequeue"]
+    row = advice(waiting("execute_context_1(64)_generation_8(8)", frames))["server_load"]
+    assert row["title"].startswith("The server waits for requests or another process: ")
+
+
+def test_where_most_iterations_have_a_prompt_it_does_not_show_what_was_waited_for():
+    loop = Loop()
+    for _ in range(12):
+        loop.call(["queue.py(171): get"], 3_000).spend(3_020).iteration("execute_context_1(64)_generation_8(8)")
+    assert "or another process" in advice(loop.trace())["server_load"]["title"]
+
+
 def test_a_server_that_decodes_after_it_waited_may_wait_for_another_process():
     row = advice(waiting("step[DECODE bs=8]"))["server_load"]
     assert row["title"].startswith("The server waits for requests or another process: the GPU is idle for 7")
