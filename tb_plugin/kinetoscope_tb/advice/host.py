@@ -276,7 +276,7 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     """Devices run dry since a call made the host wait for them."""
     if not facts.has_device:
         return
-    lengths = late_of_server(facts).synchronizing
+    lengths = late_of_server(facts).synchronization
     if cleared := facts.cleared("synchronization", lengths, "idle with nothing queued after synchronizing calls"):
         if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND:
             yield cleared
@@ -362,7 +362,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     late = np.maximum(of_server.host - of_few, 0)
     lengths = late + (facts.late.latency if is_launching else 0)
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
-        yield replace(cleared, candidate=_launching(facts))
+        yield replace(cleared, candidate=_host_code(facts))
         return
     start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
     apart = merge([who[1] if who else (start, end), of_server.spans])
@@ -406,13 +406,13 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         "gaps",
         "host late",
         waiting + latency,
-        _launching(facts) if is_launching else facts.host_candidate(_WHILE_EMPTY, spans),
+        _host_code(facts) if is_launching else facts.host_candidate(_WHILE_EMPTY, spans),
         names,
         None if is_launching or facts.server else _no_waits(facts),
     )
 
 
-def _launching(facts: Facts) -> Candidate:
+def _host_code(facts: Facts) -> Candidate:
     """All host code and launches; a server's waits for requests aren't among them."""
     if not facts.request_waits[0].size:
         return LAUNCHING

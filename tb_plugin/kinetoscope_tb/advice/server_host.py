@@ -89,13 +89,13 @@ class LateOfServer(NamedTuple):
     """How long devices wait for the host in each step, without what the claims of this module are about.
 
     Attributes:
-        synchronizing: After the host waited for them.
+        synchronization: After the host waited for them.
         host: For no other reason.
         claims: What the claims are about.
         spans: When that is.
     """
 
-    synchronizing: Ints
+    synchronization: Ints
     host: Ints
     claims: Ints
     spans: Intervals
@@ -110,8 +110,8 @@ def late_of_server(facts: Facts) -> LateOfServer:
     if function is not None:
         claims, spans = claims + function.late, [*spans, function.spans]
     rest = np.maximum(late.synchronizing + late.host - claims, 0)
-    synchronizing = np.minimum(late.synchronizing, rest)
-    return LateOfServer(synchronizing, rest - synchronizing, claims + latency, merge(spans))
+    after_waits = np.minimum(late.synchronizing, rest)
+    return LateOfServer(after_waits, rest - after_waits, claims + latency, merge(spans))
 
 
 def server_function(facts: Facts) -> Iterator[Advice]:
@@ -289,8 +289,8 @@ def missing_graphs(facts: Facts) -> MissingGraphs | None:
     replays = np.bincount(launches["step"].to_numpy()[is_replay], minlength=size) > 0
     kernels = np.bincount(facts.trace.device_events["step"].gather(facts.kernel_rows).to_numpy(), minlength=size) > 0
     phase = facts.trace.steps["phase"].cast(pl.String).fill_null("other").to_numpy()
-    found = (_missing_in_phase(facts, name, phase == name, replays, kernels) for name in ("decode", "other"))
-    return next((missing for missing in found if missing is not None), None)
+    candidates = (_missing_in_phase(facts, name, phase == name, replays, kernels) for name in ("decode", "other"))
+    return next((missing for missing in candidates if missing is not None), None)
 
 
 def _missing_in_phase(
@@ -321,27 +321,27 @@ def iterations_without_graphs(facts: Facts) -> Iterator[Advice]:
     takes, usual = (text.time(float(facts.length[which].mean())) for which in (missing.steps, missing.replays))
     late = missing.late + missing.latency
     more = text.time(float(late[missing.steps].mean()))
-    sizes, compared, action = _sizes(facts, missing)
+    sizes, comparison, action = _sizes(facts, missing)
     yield Advice(
         "missing_graphs",
         f"{count} of {whole} {noun} run without a graph{sizes}: they take {takes}, those that replay one {usual}.",
         f"{facts.subject} {facts.waits} {more} longer for the host in each of them, since it launches each kernel"
-        f"{facts.recurs(late)}.{compared}",
+        f"{facts.recurs(late)}.{comparison}",
         action,
         None,
         "high",
         "iterations",
         "",
         facts.mean(late),
-        _launching(facts, missing),
+        _host_code(facts, missing),
     )
 
 
-def _launching(facts: Facts, missing: MissingGraphs) -> Candidate:
+def _host_code(facts: Facts, missing: MissingGraphs) -> Candidate:
     """What the host does in these iterations, as far as it takes longer than in the others."""
-    spans = without(_host_windows(facts, missing.steps), _synchronizing(facts))
+    spans = without(_host_windows(facts, missing.steps), _synchronization(facts))
     usual_ns, own_ns = (
-        _length(without(_host_windows(facts, which), _synchronizing(facts))) / int(which.sum())
+        _length(without(_host_windows(facts, which), _synchronization(facts))) / int(which.sum())
         for which in (missing.replays, missing.steps)
     )
     candidate = facts.host_candidate("what the host does without a graph", spans)
@@ -357,7 +357,7 @@ def _windows(facts: Facts, which: NDArray[np.bool_]) -> Intervals:
     return merge([(facts.windows.start[which], facts.windows.end[which])])
 
 
-def _synchronizing(facts: Facts) -> Intervals:
+def _synchronization(facts: Facts) -> Intervals:
     calls = facts.trace.launches
     return intervals_of(calls, map_categories(calls["name"], synchronizes))
 
@@ -365,15 +365,16 @@ def _synchronizing(facts: Facts) -> Intervals:
 def _sizes(facts: Facts, missing: MissingGraphs) -> tuple[str, str, str]:
     """Their numbers of requests as a clause, what the others have as a sentence, and what to do."""
     batch = facts.trace.steps["batch"].to_numpy()
-    without_graph, captured = (np.unique(batch[which & (batch != NONE)]) for which in (missing.steps, missing.replays))
-    if not without_graph.size or not captured.size:
+    is_known = batch != NONE
+    without_graph, graph_sizes = (np.unique(batch[which & is_known]) for which in (missing.steps, missing.replays))
+    if not without_graph.size or not graph_sizes.size:
         return "", "", _LOOK
-    clause, compared = f", of {_requests(without_graph)}", f" The others have {_requests(captured)}."
-    if np.isin(without_graph, captured).any():
-        return clause, compared, _LOOK
-    if without_graph[0] > captured[-1]:
-        compared = f" The others have {_requests(captured)}: no larger batch replays a graph."
-    return clause, compared, _CAPTURE.format(sizes=_requests(without_graph))
+    clause, comparison = f", of {_requests(without_graph)}", f" The others have {_requests(graph_sizes)}."
+    if np.isin(without_graph, graph_sizes).any():
+        return clause, comparison, _LOOK
+    if without_graph[0] > graph_sizes[-1]:
+        comparison = f" The others have {_requests(graph_sizes)}: no larger batch replays a graph."
+    return clause, comparison, _CAPTURE.format(sizes=_requests(without_graph))
 
 
 def _requests(sizes: NDArray[np.integer]) -> str:

@@ -21,11 +21,11 @@ from ..time.host_activity import launching_threads
 from .iterations import Iterations, iterations
 
 
-def server_threads(trace: Trace, made: Iterations) -> NDArray[np.bool_]:
+def server_threads(trace: Trace, of_trace: Iterations) -> NDArray[np.bool_]:
     """Which threads run iterations or launch device work."""
     threads = launching_threads(trace).copy()
-    if made.frame.height:
-        threads[made.frame["thread"][0]] = True
+    if of_trace.frame.height:
+        threads[of_trace.frame["thread"][0]] = True
     return threads
 
 
@@ -37,7 +37,7 @@ def request_waits(trace: Trace) -> Intervals:
     by_range = map_categories(host["name"], lambda name: server_work(name) == "waiting")
     of_server = merge([intervals_of(host, on_host & by_range), _waiting_functions(trace, on_python)])
     awaits = intervals_of(python, on_python & map_categories(python["name"], awaits_message))
-    return merge([of_server, without(awaits, _working(trace))]) if awaits[0].size else of_server
+    return merge([of_server, without(awaits, _work(trace))]) if awaits[0].size else of_server
 
 
 def _waiting_functions(trace: Trace, on_python: NDArray[np.bool_]) -> Intervals:
@@ -70,7 +70,7 @@ def waiting_times(trace: Trace, start: Ints, end: Ints) -> Ints:
     return lengths
 
 
-def _working(trace: Trace) -> Intervals:
+def _work(trace: Trace) -> Intervals:
     """When any thread runs Python that doesn't wait, an operator or a call of the runtime."""
     host, python = trace.host_events, trace.python_calls
     waits = map_categories(python["name"], lambda name: is_wait(name) or awaits_message(name))
