@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +24,11 @@ SEQUENCE = 2048
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained, on what, and how. `slowdown`: how much longer a kernel takes than its roof allows, by rank and step."""
+    """What is trained, on what, and how.
+
+    `slowdown`: how much longer a kernel takes than its roof allows, by rank and step; `marks_steps`: whether the loop
+    calls profiler.step().
+    """
 
     device: dv.Device = dv.H100
     ranks: int = 1
@@ -35,6 +40,7 @@ class Training:
     roof_frac: float = 0.86
     pace: Pace = field(default_factory=Pace)
     has_stacks: bool = False
+    marks_steps: bool = True
     reads_loss: bool = True
     is_float: bool = False
     is_attention_fused: bool = True
@@ -113,7 +119,7 @@ def simulate(job: Training) -> list[Process]:
         place = Place(job, process, process.main, rank, 0, meetings, chance)
         for step in range(job.steps):
             place.step = step
-            with process.main.range(f"ProfilerStep#{place.name}"):
+            with process.main.range(f"ProfilerStep#{place.name}") if job.marks_steps else nullcontext():
                 (job.program or train_step)(place)
         process.main.synchronize("cudaDeviceSynchronize")
     run(processes)

@@ -64,6 +64,10 @@ CAUSES = {
     "elementwise": Words(r"elementwise|element-wise|pointwise|fus"),
     "casts": Words(r"cast|convert|conversion|number format|dtype"),
     "single_kernel_trend": Words(r"slower|longer|grow|trend|increas|from step"),
+    "server_function": Words(HOST, r"iteration"),
+    "missing_graphs": Words(r"without (a |the |its |their )?graph|eager|(no|a) graph|not captured", r"captur|pad"),
+    "waits_for_requests": Words(r"waits? .*\brequests?\b|no requests?\b|\bload\b"),
+    "server_device": Words(r"bandwidth|matmul|attention|compute rate|kernels"),
     "single_step": Words(r"\bstep \W?(ProfilerStep#)?\d+"),
 }  # fmt: skip
 

@@ -73,7 +73,7 @@ NOT_OF_ONE_RECORDING |= {"distributed.collectives.calls", "advice.serving", "mea
 @pytest.mark.parametrize(
     ("arguments", "most", "unneeded"),
     [
-        (("summary",), 250, {"web.encode"}),
+        (("summary",), 251, {"web.encode"}),
         (("view", "overview"), 202, {"cli.summary", "answer.recording", "views.overview.advice", "advice.kernels"}),
         (("view", "kernels"), 204, {"cli.summary", "answer.recording", "views.overview.advice", "advice.kernels"}),
     ],

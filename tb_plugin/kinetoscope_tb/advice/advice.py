@@ -18,7 +18,20 @@ from ..measures.recording.contents import has_snapshot
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic, Trace
-from . import communication, compiled_code, copies, cpu, device, experts, host, kernels, recording, repetition, warm_up
+from . import (
+    communication,
+    compiled_code,
+    copies,
+    cpu,
+    device,
+    experts,
+    host,
+    kernels,
+    recording,
+    repetition,
+    server_host,
+    warm_up,
+)
 from .extra_work import grouped_optimizer, growing_inputs, longer_host_steps, longer_steps, recomputation
 from .facts import LEAST_SHARE, Facts, launched_within
 from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
@@ -44,6 +57,9 @@ _OF_HOST = frozenset(
     ("data_loading", "optimizer", "host_optimizer", "synchronizing", "allocation", "garbage_collection", "recompiles")
 )
 """Rules about a cause on the host whose end would shorten what the host does in general."""
+_OF_SERVER = ("server_load", "server_function", "missing_graphs")
+_GENERAL_OF_SERVER = ("serving_phase", "synchronizing", *_GENERAL)
+"""Rules about a server in general: what is known of its load and its host, if that is large, comes before them."""
 _PART = 1 / 3  # of what limits in general: a cause that is so large is what to begin with
 _COVERED = 0.5  # of a loss
 _LESS, _MUCH_LESS = 0.9, 0.7  # times what it is of a recorded step
@@ -63,6 +79,8 @@ def _serving_phase(facts: Facts) -> Iterator[Advice]:
 
 _RULES = (
     _serving_phase,
+    server_host.server_function,
+    server_host.iterations_without_graphs,
     host.data_loading,
     host.synchronizing,
     host.host_bound,
@@ -138,7 +156,8 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
 def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     """The claims, the largest part of the step first; no estimate comes before a large loss that was measured.
 
-    Nor does the host in general, if no function or operator is named, before a cause on the host that is part of it.
+    Nor does the host in general, if no function or operator is named, before a cause on the host that is part of it;
+    nor what limits a server's tokens per second in general before what its host takes too long for.
     """
     losses = (claim for claim in claims if claim.confidence in ("high", "medium") and claim.rule not in _ESTIMATES)
     most_ns = max((claim.weight_ns for claim in losses), default=0)
@@ -147,11 +166,15 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     causes = [claim for claim in claims if claim.confidence in is_known and claim.rule in _OF_HOST]
     lengths = [min(claim.weight_ns, claim.size_ns or claim.weight_ns) for claim in causes]
     cause_ns = max((ns for ns in lengths if ns >= _LARGE * facts.usual_step_ns), default=0)
+    of_server = [claim.weight_ns for claim in claims if claim.rule in _OF_SERVER and claim.confidence in is_known]
+    server_ns = max((ns for ns in of_server if ns >= _LARGE * facts.usual_step_ns), default=0)
 
     def order(claim: Advice) -> tuple[int, int]:
         weight_ns = claim.weight_ns
         if claim.rule in _ESTIMATES:
             return -min(weight_ns, bound_ns), 2
+        if claim.rule in _GENERAL_OF_SERVER and server_ns:
+            return -min(weight_ns, server_ns), 1
         is_general = claim.rule in _GENERAL and claim.culprit == Culprit() and cause_ns >= _PART * weight_ns
         return -(min(weight_ns, cause_ns) if is_general else weight_ns), int(is_general)
 

@@ -71,8 +71,8 @@ def launching_function(facts: Facts, spans: Intervals, said_ns: int) -> tuple[st
     is no such.
     """
     whole = int((spans[1] - spans[0]).sum())
-    rows = _rows_of_host(facts, facts.trace.python_calls, is_of_library)
-    sums = _inside(rows, spans).filter((pl.col("inside") > 0) & (pl.col("inside") >= _MUCH * whole))
+    rows = rows_of_host(facts, facts.trace.python_calls, is_of_library)
+    sums = time_inside(rows, spans).filter((pl.col("inside") > 0) & (pl.col("inside") >= _MUCH * whole))
     dur_ns = facts.trace.device_events["dur_ns"].to_numpy()[facts.kernel_rows]
     innermost = None
     parts = []
@@ -94,7 +94,7 @@ def launching_function(facts: Facts, spans: Intervals, said_ns: int) -> tuple[st
     return f", {text.part_of_time(inside_ns / max(1, said_ns))} in `{function}`", Culprit(function=function)
 
 
-def _rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str], bool]) -> pl.DataFrame:
+def rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str], bool]) -> pl.DataFrame:
     """Name, kind, start and duration of the rows of the main thread and of those that launch, without some names."""
     threads = working_threads(facts.trace)
     kind = pl.col("kind").cast(pl.String) if "kind" in rows.columns else pl.lit("function")
@@ -102,7 +102,7 @@ def _rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str],
     return rows.filter(pl.Series(threads[rows["thread"].to_numpy()] & ~map_categories(rows["name"], is_left_out)))
 
 
-def _inside(rows: pl.DataFrame, spans: Intervals) -> pl.DataFrame:
+def time_inside(rows: pl.DataFrame, spans: Intervals) -> pl.DataFrame:
     """For each name how long its rows are, and how much of that lies in some spans; recursive calls count once."""
     rows = without_recursion(rows)
     start = rows["start_ns"].to_numpy()
@@ -114,8 +114,8 @@ def _candidates(
     facts: Facts, rows: pl.DataFrame, spans: Intervals, is_left_out: Callable[[str], bool]
 ) -> Iterator[HostCulprit]:
     """Those that most of the time lies in, the shortest first; not the training loop, which launches the work."""
-    rows = _rows_of_host(facts, rows, is_left_out)
-    most = _inside(rows, spans).filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
+    rows = rows_of_host(facts, rows, is_left_out)
+    most = time_inside(rows, spans).filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
     most = most.select(pl.col("name").cast(pl.String), "dur_ns", "inside").sort("dur_ns", "name")
     for name, inside_ns in most.select("name", "inside").rows():
         own = rows.filter(pl.col("name").cast(pl.String) == name)
@@ -125,7 +125,7 @@ def _candidates(
         )
         if share <= _MOST:
             spans_of = own_spans if share <= _HARDLY else merge([])
-            names = _of_kind(own["kind"][0], without_address(name))
+            names = culprit_of_kind(own["kind"][0], without_address(name))
             yield HostCulprit(f"`{without_address(name)}`", inside_ns, spans_of, names)
 
 
@@ -146,8 +146,8 @@ def _code_after(facts: Facts, spans: Intervals) -> HostCulprit | None:
     return HostCulprit(f"{words}{suffix}", sums["length"][-1], merge([]), Culprit(range=words.replace("`", "")))
 
 
-def _of_kind(kind: str, name: str) -> Culprit:
-    """The culprit by what it is."""
+def culprit_of_kind(kind: str, name: str) -> Culprit:
+    """The function, operator or range of a name."""
     if kind == "function":
         return Culprit(function=name)
     return Culprit(operator=name) if kind == "operator" else Culprit(range=name)

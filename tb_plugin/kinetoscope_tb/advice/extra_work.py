@@ -17,7 +17,6 @@ from ..arrays.nesting import nearest
 from ..measures.calls.matrix_work import element_count
 from ..measures.time.breakdown import intervals_of
 from ..names import text
-from ..names.calls import launches_graph
 from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
 from ..names.python_frames import is_nameless, is_of_library, without_address
@@ -26,6 +25,7 @@ from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
 from .model import Advice, Candidate, Cleared, Culprit
 from .repetition import host_at
+from .server_host import late_of_server
 from .warm_up import slow_operators, slow_step
 
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
@@ -252,8 +252,6 @@ def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
 
 def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     """Steps that take longer since devices wait for the host in them."""
-    if stalls_without_graphs(facts):
-        return
     lengths, who = few_stalls(facts)
     which, median = lengths > 0, float(np.median(facts.length[facts.counted]))
     if not which.any():
@@ -281,36 +279,27 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def stalls_without_graphs(facts: Facts) -> bool:
-    """Whether the iterations of a server that wait longer for the host are those that replay no graph."""
-    if not facts.has_iterations:
-        return False
-    calls, windows, which = facts.trace.launches, facts.windows, facts.stalls > 0
-    at = np.sort(calls["start_ns"].to_numpy()[map_categories(calls["name"], launches_graph)])
-    replays = np.searchsorted(at, windows.end) - np.searchsorted(at, windows.start)
-    return bool(which.any() and (replays[which] == 0).all() and (replays[facts.counted & ~which] > 0).all())
-
-
 def few_stalls(facts: Facts) -> tuple[Ints, tuple[str, Intervals, Culprit] | None]:
     """How long devices wait in each step for what makes few steps longer, if that is worth a word; and what it is.
 
     Where it is known, what else they wait for there isn't part of it: other steps may have that, too.
     """
-    if not facts.is_worth(facts.stalls):
-        return np.zeros_like(facts.stalls), None
-    who = only_in_stalls(facts)
+    claims = late_of_server(facts).claims
+    stalls = np.where(claims >= _MOST * facts.stalls, 0, facts.stalls - claims)
+    if not facts.is_worth(stalls):
+        return np.zeros_like(stalls), None
+    who = _only_in_stalls(facts, stalls)
     if who is None:
-        return facts.stalls, None
+        return stalls, None
     late = without(facts.late.rest, without(facts.late.rest, who[1]))
     own = length_within(late, facts.windows.start, facts.windows.end)
-    return np.minimum(facts.stalls, own), who
+    return np.minimum(stalls, own), who
 
 
-def only_in_stalls(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
+def _only_in_stalls(facts: Facts, stalls: Ints) -> tuple[str, Intervals, Culprit] | None:
     """What runs only in the steps that wait longer for the host, for most of that time; None: nothing that is known."""
-    least_ns = _MOST * int(facts.stalls.sum())
-    hits = _only_there(facts, facts.stalls > 0)
-    return next((hit for hit in hits if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
+    hits = _only_there(facts, stalls > 0)
+    return next((hit for hit in hits if (hit[1][1] - hit[1][0]).sum() >= _MOST * stalls.sum()), None)
 
 
 def _how_to_see(facts: Facts, what: str) -> str:

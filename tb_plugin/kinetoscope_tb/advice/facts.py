@@ -166,7 +166,8 @@ class Facts:
 
     def _usual_lengths(self, per_step: Ints) -> Ints:
         """The length of each step without what only few steps do, as far as that isn't part of some cost."""
-        return np.asarray(self.length - np.maximum(self.exceptions + self.stalls - per_step, 0))
+        others = self.exceptions + self.stalls + self.waiting_for_requests
+        return np.asarray(self.length - np.maximum(others - per_step, 0))
 
     @staticmethod
     def _recurs_surely(costs: Ints) -> bool:
@@ -515,7 +516,8 @@ class Facts:
         0 in the others. They are fewer than half of the steps, and each lasts at least half as long again as any other
         one. Steps that become longer and longer, or are longer from one on, are no exceptions.
         """
-        late, counted, length = self.late.host + self.late.latency, self.counted, self.length - self.exceptions
+        late, counted = self.late.host + self.late.latency, self.counted
+        length = self.length - self.exceptions - self.waiting_for_requests
         usual = float(np.median(length[counted])) if counted.any() else 0.0
         is_longer = counted & (length >= _LONGER * usual)
         others = counted & ~is_longer
@@ -543,6 +545,20 @@ class Facts:
         parts = (self.computation, *self.late.of_single_causes)
         more = sum(np.maximum(part - int(np.median(part[counted])), 0) for part in parts)
         return np.where(is_longer, more, no_time)
+
+    @cached_property
+    def request_waits(self) -> Intervals:
+        """When a server waits for requests, or for another process; empty for other programs."""
+        if not self.has_iterations:
+            return merge([])
+        from ..measures.serving.request_waits import request_waits  # about inference servers alone
+
+        return request_waits(self.trace)
+
+    @property
+    def waiting_for_requests(self) -> Ints:
+        """How long devices are idle in each step while a server waits for requests."""
+        return self.late.waiting if self.has_device and self.has_iterations else np.zeros_like(self.length)
 
     @cached_property
     def idle(self) -> dict[str, float]:
@@ -631,7 +647,8 @@ class Late:
     The parts are disjoint and per step: `loading` (a launching thread waits for data), `allocating` (it is in a call
     that takes device memory or gives it back), `compiling` (torch.compile compiles), `collecting` (Python collects
     garbage), `starting` (it starts a DataLoader's workers), `setting_up` (a call sets up the device, in a recording
-    without steps), `breaking` (a compiled frame is between its graphs), `synchronizing` (the gap began while a call
+    without steps), `breaking` (a compiled frame is between its graphs), `waiting` (a server waits for requests, or for
+    another process), `synchronizing` (the gap began while a call
     waited for the device, and lasted no longer than that call had held the host up, or than the operator around it
     lasts: without it the host would have been that much further on; launch latency included), `optimizer` (inside
     Optimizer.step, launch latency included) and `host` (the rest). What the host does for long after a wait, without a
@@ -659,7 +676,7 @@ class Late:
         trace, count = facts.trace, len(facts.windows.names)
         late = facts.late_parts
         start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        ranges = self.spans = _host_ranges(trace)
+        ranges = self.spans = _host_ranges(trace, facts.request_waits)
         self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
         *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
         waited, blocker = _blocked_for(trace, waits_for_devices(trace), start)
@@ -675,9 +692,9 @@ class Late:
             return total
 
         self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
-        self.starting, self.setting_up, self.breaking = others_of_host
+        self.starting, self.setting_up, self.breaking, self.waiting = others_of_host
         self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
-        self.of_single_causes = [self.loading, self.allocating, self.compiling, self.collecting, *others_of_host]
+        self.of_single_causes = [self.loading, self.allocating, self.compiling, self.collecting, *others_of_host[:-1]]
         latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
         first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
         waits = late["gap"].filter(pl.Series(blocker != NONE)).implode()
@@ -692,7 +709,7 @@ class Late:
         self.ends = ends_of(facts, pieces)
         self.host_parts = start, end, rest
         self.in_longest_ns = _in_longest(late["gap"], rest, _FEW_GAPS * facts.count)
-        others = without(merge([(start, end)]), ranges["setting_up"])
+        others = without(merge([(start, end)]), merge([ranges["setting_up"], ranges["waiting"]]))
         self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)
         self.activity = _activity(trace, others)
@@ -732,7 +749,7 @@ def _long_stretches(facts: Facts, spans: Intervals) -> Intervals:
     return start[is_long], end[is_long]
 
 
-def _host_ranges(trace: Trace) -> dict[str, Intervals]:
+def _host_ranges(trace: Trace, request_waits: Intervals) -> dict[str, Intervals]:
     """When launching threads do what would be named as a cause by itself; the optimizer comes last."""
     launching = launching_threads(trace)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
@@ -753,6 +770,7 @@ def _host_ranges(trace: Trace) -> dict[str, Intervals]:
         "starting": frames(starts_workers),
         "setting_up": _set_up(trace, on_calls),
         "breaking": find_graph_breaks(trace).between,
+        "waiting": request_waits,
         "optimizer": ranges(is_optimizer),
     }
 

@@ -39,6 +39,7 @@ from .facts import (
 from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
 from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
+from .server_host import late_of_server
 from .spread import growth, rises
 from .warm_up import loads_code, longest_launcher, slow_launches
 
@@ -92,6 +93,7 @@ _STALL = (
 _LESS_MEMORY = (
     "and less memory in use: expandable segments are on already, so what is mapped again and again was too much"
 )
+_WHILE_EMPTY = "what the host does while no work is queued"
 _FASTER_BATCHES = "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample."
 _PIN = (
     "Pin batches off the loop's thread (`DataLoader(pin_memory=True)`), or take one pinned buffer before the loop and "
@@ -274,7 +276,7 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     """Devices run dry since a call made the host wait for them."""
     if not facts.has_device:
         return
-    lengths = facts.late.synchronizing
+    lengths = late_of_server(facts).synchronization
     if cleared := facts.cleared("synchronization", lengths, "idle with nothing queued after synchronizing calls"):
         if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND:
             yield cleared
@@ -305,11 +307,14 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def _reads(facts: Facts) -> Candidate:
+def _reads(facts: Facts) -> Candidate | None:
     """The waits, with the operators around them and what these launch: nothing is read.
 
-    Not with operators that launch much, and so do more than to read: of these the waits alone.
+    Not with operators that launch much, and so do more than to read: of these the waits alone. None if a server waits
+    for requests besides: these come no earlier if the host runs ahead, so no more is saved than what is idle.
     """
+    if facts.mean(facts.waiting_for_requests) >= LEAST_SHARE * facts.step_ns:
+        return None
     trace, calls = facts.trace, facts.late.reads
     op = aten_operators(trace, calls)
     ranges = np.zeros(trace.host_events.height, bool)
@@ -351,15 +356,17 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if facts.is_worth(facts.capturing):
         yield _of_capture(facts)
         return
-    is_launching = _is_launching(facts)
+    of_server = late_of_server(facts)
+    is_launching = _is_launching(facts) and not of_server.claims.any()
     of_few, who = few_stalls(facts)
-    lengths = facts.late.host + (facts.late.latency if is_launching else 0) - of_few
+    late = np.maximum(of_server.host - of_few, 0)
+    lengths = late + (facts.late.latency if is_launching else 0)
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
-        yield replace(cleared, candidate=LAUNCHING)
+        yield replace(cleared, candidate=_host_code(facts))
         return
     start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
-    apart = who[1] if who else merge([(start, end)])
-    yield _late_host(facts, np.maximum(facts.late.host - of_few, 0), apart, is_launching=is_launching)
+    apart = merge([who[1] if who else (start, end), of_server.spans])
+    yield _late_host(facts, late, apart, is_launching=is_launching)
 
 
 def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: bool) -> Advice:
@@ -369,14 +376,15 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
     spans = without(merge([rest, who.spans]), facts.profiler_spans) if who else rest
-    where, names = _where(facts, who, rest, int(lengths.sum()))
+    added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
+    is_most = 2 * facts.mean(lengths) >= facts.mean(added_ns)
+    where, names = _where(facts, who, rest, int(lengths.sum())) if is_most else ("", Culprit())
     holder = None if is_launching else lock_holder(facts, rest)
     if holder:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
     single = _recurring(facts, waiting, rest) or _longest_gap(facts, late, waiting)
-    added_ns = facts.late.latency if is_launching else np.zeros_like(lengths)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
     has_stacks = not facts.trace.python_calls.is_empty()
@@ -398,10 +406,19 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         "gaps",
         "host late",
         waiting + latency,
-        LAUNCHING if is_launching else facts.host_candidate("what the host does while no work is queued", spans),
+        _host_code(facts) if is_launching else facts.host_candidate(_WHILE_EMPTY, spans),
         names,
         None if is_launching or facts.server else _no_waits(facts),
     )
+
+
+def _host_code(facts: Facts) -> Candidate:
+    """All host code and launches; a server's waits for requests aren't among them."""
+    if not facts.request_waits[0].size:
+        return LAUNCHING
+    whole = facts.windows.start[:1], facts.windows.end[-1:]
+    host = facts.host_candidate(LAUNCHING.words, without(whole, facts.request_waits))
+    return replace(host, classes=("launch latency",))
 
 
 def _where(facts: Facts, who: HostCulprit | None, rest: Intervals, said_ns: int) -> tuple[str, Culprit]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from ..arrays.gather import map_categories
 from ..measures.recording.contents import has_graphs
 from ..measures.serving.costs import LAUNCHING, QUEUED, families
 from ..measures.serving.limits import IDLE, phase_parts
@@ -15,10 +17,11 @@ from ..measures.time.idle_causes import NOT_IN_RECORDING, NOT_SHOWN
 from ..names import text
 from ..names.iterations import SERVERS
 from ..names.kernel_labels import kernel_label
+from ..names.server_work import receives_from_scheduler
 from .copies import COPY_LESS_OF_CACHE
-from .extra_work import only_in_stalls, stalls_without_graphs
 from .facts import Facts
-from .model import Advice, Confidence, Culprit
+from .model import Advice, Confidence
+from .server_host import late_of_server
 
 _NAMED = 3
 _MOST = 0.5  # of the time that the host limits
@@ -28,7 +31,7 @@ _PHASES = {"other": "iterations of unknown phase", "mixed": "mixed iterations", 
 _BY_DESIGN = ("capture", "diffusion")  # phases without tokens
 _DOING = {
     "synchronizing": "the host waits for the device",
-    "waiting": "the host waits for a request",
+    "waiting": "the server waits for requests or another process",
     "sampling": "the host samples",
     "detokenizing": "the host turns tokens into answers",
     "input preparation": "the host prepares inputs",
@@ -37,7 +40,8 @@ _DOING = {
     "other": "the host runs other code",
     "unrecorded": "nothing is recorded on the host",
 }
-_NOT_THE_HOST = (f"{IDLE}{QUEUED}", f"{IDLE}waiting")
+_WAITING = f"{IDLE}waiting"
+_NOT_THE_HOST = (f"{IDLE}{QUEUED}", _WAITING)
 PART_WORDS = {
     "attention": "attention kernels",
     "gemm": "matmuls",
@@ -74,7 +78,6 @@ _CHANGES = {
         "Use fewer ranks per replica, or the server's custom all-reduce; overlap batches.",
     ),
     "copy": ("copy less", COPY_LESS_OF_CACHE),
-    f"{IDLE}waiting": ("send more requests at a time", "Send more requests at a time: the server has none to run."),
     f"{IDLE}{LAUNCHING}": (
         "run decodes in graphs",
         "Let decodes run in graphs: no `--enforce-eager` (vLLM), no `--disable-cuda-graph` (SGLang).",
@@ -86,13 +89,16 @@ _IN_GRAPHS = (
     "put more of the iteration into graphs",
     "Graphs are in use; put more of the iteration into them, such as sampling or what runs between their pieces.",
 )
-_EACH_SIZE = (
-    "These iterations run without a graph, which the others have: let the server capture graphs for their numbers of "
-    "requests, too (`cudagraph_capture_sizes` of vLLM, `--cuda-graph-bs` of SGLang)."
-)
 _IN_FEW = (
     "Look at what the host does in these iterations alone, such as to make room in the KV cache: do it less often, or "
     "in a thread of its own."
+)
+_NO_LOAD = (
+    "Nothing in the engine, which has nothing to run then: send more requests at a time, if more are to be served."
+)
+_NO_MESSAGE = (
+    "Look at what sends it work: if no requests are left there, the load is low and nothing is to mend; else another "
+    "process, such as a scheduler, hands them over too late."
 )
 _COMPUTES = (
     "reuse prefixes or compute in fp8",
@@ -111,12 +117,17 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
         return
     first, size_ns = limiting_part(rows)
     idle_ns = sum(row["time_ns"] for row in rows if row["part"].startswith(IDLE))
-    is_host = _is_on_host(first)
-    change, action, culprit = *_change(facts, first), Culprit()
-    where = ""
-    if is_host and facts.stalls.sum() >= _MOST * size_ns:
+    if first["part"] == _WAITING:
+        yield _load(facts, rows, idle_ns)
+        return
+    is_host, of_phase = _is_on_host(first), (facts.trace.steps["phase"] == first["phase"]).to_numpy() & facts.counted
+    claims, stalls = (int(late[of_phase].sum()) for late in (late_of_server(facts).claims, facts.stalls))
+    if is_host and claims >= _MOST * size_ns:  # of server_host, which says what takes the host so long
+        return
+    change, action, where = *_change(facts, first), ""
+    if is_host and stalls >= _MOST * size_ns:
         where = f", most of it in {facts.steps_of(facts.stalls)}"
-        change, action, culprit = _change_of_stalls(facts)
+        change, action = "see what the host does there", _IN_FEW
     yield Advice(
         "serving_phase",
         f"{_limit(facts, first, idle_ns if is_host else size_ns)}{where}{f'; {change}' if change else ''}.",
@@ -126,8 +137,42 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
         _confidence(first),
         "limits",
         size_ns=round(size_ns / facts.count),
-        culprit=culprit,
     )
+
+
+def _load(facts: Facts, rows: list[dict[str, Any]], idle_ns: int) -> Advice:
+    """That a server waits for requests, as far as that is known, for the longest part of a phase."""
+    first = rows[0]
+    busy = 1 - (idle_ns - first["time_ns"]) / max(1, first["whole"] - first["time_ns"])
+    idle = f"{facts.device} {_is(facts)} idle for {text.percent(first['share_frac'])} of {phase_words(first)}"
+    is_load = _prompts_follow(facts)
+    return Advice(
+        "server_load",
+        f"The load limits tokens per second: {idle} while the server waits for requests."
+        if is_load
+        else f"The server waits for requests or another process: {idle} meanwhile.",
+        f"{_evidence(facts, rows)} Without that wait {facts.device} {_is(facts)} busy for {text.percent(busy)} of the "
+        f"time.{_roof(rows)}",
+        _NO_LOAD if is_load else _NO_MESSAGE,
+        None,
+        _confidence(first) if is_load else "medium",
+        "limits",
+        size_ns=round(first["time_ns"] / facts.count),
+    )
+
+
+def _prompts_follow(facts: Facts) -> bool:
+    """Whether most of the time that a server waits is before iterations with a prompt: then it had no request left.
+
+    Where most iterations have one, or another process of the server hands work over, that says nothing.
+    """
+    steps, frames = facts.trace.steps.select("phase", "host_start_ns"), facts.trace.python_calls["name"]
+    has_prompt = np.append(steps["phase"].is_in(["prefill", "mixed"]).fill_null(value=False).to_numpy(), False)
+    if has_prompt[facts.counted.nonzero()].mean() >= _MOST or map_categories(frames, receives_from_scheduler).any():
+        return False
+    start, end = facts.request_waits
+    is_before_prompt = has_prompt[np.searchsorted(steps["host_start_ns"].to_numpy(), end)]
+    return bool((end - start)[is_before_prompt].sum() >= _MOST * (end - start).sum())
 
 
 def limiting_part(rows: list[dict[str, Any]]) -> tuple[dict[str, Any], int]:
@@ -153,8 +198,6 @@ def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
     idle = f"{facts.device} {_is(facts)} idle for {of}"
     if part == f"{IDLE}{QUEUED}":
         return f"{facts.subject} {_is(facts)} idle for {of} with work already queued, and nothing recorded says why"
-    if part == f"{IDLE}waiting":
-        return f"The load limits tokens per second: {idle} while the host waits for a request"
     if part.startswith(IDLE):
         mostly = "" if size_ns == first["time_ns"] else "mostly " if 2 * first["time_ns"] >= size_ns else "longest "
         return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"
@@ -185,20 +228,6 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
     if part in ("gemm", "moe", "attention") and computes:
         return _COMPUTES
     return _CHANGES.get(part, (_OVERLAP, _OVERLAPPING) if part.startswith(IDLE) else _LOOK)
-
-
-def _change_of_stalls(facts: Facts) -> tuple[str, str, Culprit]:
-    """What helps where a few iterations wait for the host much longer than the others: in a few words, as the action.
-
-    With who makes them wait.
-    """
-    if stalls_without_graphs(facts):
-        return "run these in graphs, too", _EACH_SIZE, Culprit()
-    who = only_in_stalls(facts)
-    if who is None:
-        return "see what the host does there", _IN_FEW, Culprit()
-    name, _, culprit = who
-    return f"`{name}` runs in these alone", _IN_FEW, culprit
 
 
 def _largest_kernel(facts: Facts) -> str:

@@ -119,6 +119,7 @@ _OF_WAITS = (_STEPS, _IDLE, _CULPRITS)
 
 WITNESSES: dict[str, tuple[Witness, ...]] = {
     **dict.fromkeys(("host_bound", "launch_bound", "synchronizing", "allocation", "slow_launch"), _OF_WAITS),
+    **dict.fromkeys(("server_function", "missing_graphs"), _OF_WAITS),
     **dict.fromkeys(("data_loading", "garbage_collection", "worker_start", "graph_breaks", "recompiles"), _OF_WAITS),
     **dict.fromkeys(
         (

@@ -24,7 +24,7 @@ LATE = ("straggler", "slow_at_times")
 OF_HOST = (
     *("host_bound", "launch_bound", "synchronizing", "allocation", "optimizer", "host_optimizer"),
     *("data_loading", "main_thread_waits", "small_operators", "operator_loop", "garbage_collection", "repeated_gap"),
-    "longer_host_steps",
+    *("longer_host_steps", "server_function", "missing_graphs"),
 )
 MOSTLY = 0.5  # of what a rank is late by
 LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."

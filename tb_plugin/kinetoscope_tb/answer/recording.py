@@ -254,6 +254,20 @@ def _idle(trace: Trace) -> Iterator[Number]:
         yield Number("idle", total_ns, "ns", f"device {device}: {cause}", row, f"{cause.replace(' ', '_')}_ns")
 
 
+def _without_waits(trace: Trace, share: float) -> str:
+    """The same share of the time in which a server has requests, as a clause; empty if it hardly waits for any."""
+    if step_noun(trace.steps) != "iteration":
+        return ""
+    from ..measures.serving.request_waits import waiting_times  # about inference servers alone
+
+    steps = trace.steps[counted_steps(trace)]
+    start, end = (steps[side].to_numpy() for side in ("start_ns", "end_ns"))
+    waiting_ns, whole_ns = int(waiting_times(trace, start, end).sum()), int((end - start).sum())
+    if not matters(waiting_ns, whole_ns) or waiting_ns >= whole_ns:
+        return ""
+    return f" ({text.percent(share * whole_ns / (whole_ns - waiting_ns))} without the waits for requests)"
+
+
 def _environment(trace: Trace, rows: Rows) -> str:
     """The device and the versions, and the program that wrote the file if it isn't PyTorch's profiler."""
     facts = {row["fact"]: row["value"] for row in rows}
@@ -301,6 +315,7 @@ def _utilization(trace: Trace, devices: Sequence[dict[str, Any]]) -> str:
     usual = rows[0]["usual_mfu_frac"]
     without = f" ({text.percent(usual)} of one without the profiler)" if usual is not None else ""
     unit = f"the average {step_noun(trace.steps)}" if has_steps(trace) else "the recording"
+    without += _without_waits(trace, mean["mfu_frac"])
     return (
         f"MFU: {bound}{text.percent(mean['mfu_frac'])} of {text.digits(mean['peak_flop_per_s'] / 1e12)} Tflop/s "
         f"({rows[0]['dtype']}) over {unit} of {text.time(rows[0]['step_ns'])}{without}{devices_of}; FLOPs are known of "

@@ -18,6 +18,7 @@ _MACHINERY = regex(
     r"^torch/(?:nn/modules/|autograd/|_tensor\.py|utils/_contextlib\.py|optim/optimizer\.py)|^nn\.Module: "
 )
 _STARTS_WORKERS = regex(r"torch/utils/data/dataloader\.py\(\d+\): (?:_get_iterator|__iter__)$")
+_ZMQ_RECEIVES = r"^zmq/(?:backend/cython/_zmq|sugar/poll)\.py\(\d+\): (?:\S+\.)?(?:recv|poll|zmq_poll)$"
 _WAITS = (
     ("sleeps", regex(r"<built-in function sleep>")),
     (
@@ -41,6 +42,7 @@ _WAITS = (
             r"|<built-in function (?:select|open|fsync|fdatasync|read|write|sendfile)>"
             r"|<built-in method (?:recv|recv_into|recvfrom|accept|_accept|connect|send|sendall) of _?socket"
             r"|<built-in method (?:read|readinto|readline|readall|write|flush|close) of _(?:io|ssl)\."
+            rf"|{_ZMQ_RECEIVES}"
         ),
     ),
 )
@@ -64,6 +66,14 @@ _PACKAGES = (
 _LIBRARY = regex(rf"{_INSTALLED}|^torch/|^kinetoscope/|^(?:{_MODULES})\.py\(|^(?:{_PACKAGES})/\S+\(|^nn\.Module: ")
 _SPELLS_WAIT = regex(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
 _WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "result"}
+_AWAITS_MESSAGE = regex(
+    r"<built-in method get of _queue\.SimpleQueue|<built-in method (?:poll|select|control) of select\."
+    r"|<built-in function select>|<built-in method (?:recv|recv_into|recvfrom|recvmsg|accept|_accept) of _?socket"
+    r"|<built-in method (?:recv|recv_multipart|poll) of zmq\."
+    r"|^selectors\.py\(\d+\): select$"
+    rf"|^multiprocessing/connection\.py\(\d+\): (?:recv|recv_bytes|poll|wait)$|{_ZMQ_RECEIVES}"
+)
+_MESSAGE_FUNCTIONS = {"get", "wait", "wait_for"}
 _BUILT_IN = regex(r"^<built-in (?:function|method) (?P<name>\w*)(?: of (?P<owner>[\w.]+) object)?>$")
 _NO_CLASS = regex(r"(?:type|module|PyCapsule|pybind11_\w+)?$")  # the latter two hold functions that pybind11 binds
 _ADDRESS = regex(r" at 0x[0-9a-fA-F]+")
@@ -105,6 +115,11 @@ def is_wait(frame: str) -> bool:
     A call that began before the recording has no frame of its own: then only the functions around it show.
     """
     return bool(describe_wait(frame)) or waiting_function(frame).rpartition(".")[2] in _WAITING_FUNCTIONS
+
+
+def awaits_message(frame: str) -> bool:
+    """Whether a thread waits in a frame until another thread or process sends it something: in a queue, on a socket."""
+    return bool(_AWAITS_MESSAGE.search(frame)) or waiting_function(frame).rpartition(".")[2] in _MESSAGE_FUNCTIONS
 
 
 def is_of_library(frame: str) -> bool:

@@ -17,12 +17,16 @@ into answers, with stop conditions and bookkeeping; `input_preparation` builds t
 chooses the requests of the next batch."""
 
 _LINE = r"\.py\(\d+\): "
+_FROM_SCHEDULER = regex(
+    rf"^vllm/.*shm_broadcast{_LINE}|^sglang/.*{_LINE}broadcast_pyobj$|{_LINE}_broadcast_new_requests$"
+)
 _TABLE = tuple(
     (work, regex("|".join(patterns)))
     for work, patterns in {
         "waiting": (
             r"^scheduler\.(?:idle|recv_requests|sanity_check_cache)$",  # SGLang 0.5
-            rf"vllm/.*shm_broadcast{_LINE}(?:dequeue|acquire_read)$",
+            rf"vllm/.*shm_broadcast{_LINE}(?:dequeue|acquire_read|spin)$",
+            rf"vllm/distributed/utils{_LINE}sched_yield$",
             rf"vllm/v1/engine/core{_LINE}_process_input_queue$",
             rf"sglang/.*/scheduler{_LINE}(?:recv_requests|self_check_during_idle|on_idle)$",
             rf"tensorrt_llm/.*{_LINE}(?:_fetch_new_requests|_fetch_and_activate_new_requests|get_from_request_queue)$",
@@ -65,6 +69,11 @@ _TABLE = tuple(
         ),
     }.items()
 )
+
+
+def receives_from_scheduler(frame: str) -> bool:
+    """Whether a server's thread takes work from the process that schedules in a frame of this name, not requests."""
+    return bool(_FROM_SCHEDULER.search(frame))
 
 
 @lru_cache(maxsize=20_000)

@@ -92,3 +92,17 @@ def test_a_step_without_the_profiler_is_no_shorter_than_the_work_of_the_device()
     ahead = trace(steps=4, kinetoscope={"usual_step": {"median_ns": 100 * US, "steps": 40}})  # the host's alone
     (row,) = mfu(ahead).rows(named=True)
     assert row["usual_mfu_frac"] == pytest.approx(row["mfu_frac"] * row["step_ns"] / (800 * US))
+
+
+def test_a_server_that_waits_for_requests_has_a_share_of_the_time_in_which_it_has_some():
+    builder = TraceBuilder(deviceProperties=[H100])
+    for number in range(6):
+        at = number * MS
+        builder.annotation("step[DECODE bs=4]", at, 260_000).op("aten::mm", at + 1_000, 20_000, **MM)
+        builder.launch(at + 2_000, 5_000, number + 1).kernel("nvjet_tst_192x192", at + 9_000, 250_000, number + 1)
+        builder.python("queue.py(171): get", at + 300_000, 600_000)
+    made = builder.build()
+    (row,) = mfu(made).rows(named=True)
+    share = row["mfu_frac"] * row["step_ns"] / (row["step_ns"] - 600_000)
+    sentence = recording_answer(made, EVERY_VIEW, cached_frame).sentences["mfu"]
+    assert f"({percent(share)} without the waits for requests)" in sentence

@@ -1,7 +1,5 @@
 """The headline for servers: which phase limits tokens per second, and what most of its time is."""
 
-import polars as pl
-
 from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
@@ -44,12 +42,12 @@ def test_matmuls_that_take_most_of_a_decode_are_named_with_the_time_per_token():
 def test_what_the_host_does_between_iterations_is_named():
     scheduler = "vllm/v1/core/sched/scheduler.py(190): schedule"
     trace = decodes(kernel=20, gap=200, function=scheduler)
-    row = advice(trace)["serving_phase"]
-    assert row["title"].startswith("The host limits tokens per second: ")
-    idle = VIEWS["limits"].run(trace).filter(pl.col("part").str.starts_with("idle: "))["share_frac"].sum()
-    assert f"the GPU is idle for {percent(idle)} of decode" in row["title"]
-    assert "mostly while the host schedules; overlap the host's work" in row["title"]
+    rows = advice(trace)
+    row = rows["server_function"]
+    assert row["title"].startswith(f"The GPU waits for `{scheduler}` for ")
+    assert row["title"].endswith(" of every iteration: 198 µs in each.")
     assert "--async-scheduling" in row["action"]
+    assert not rows.keys() & {"serving_phase", "host_bound", "synchronizing"}
     parts = {r["part"]: r["time_ns"] for r in VIEWS["limits"].run(trace).to_dicts()}
     assert parts["idle: scheduling"] == 9 * 198 * US
     (phase,) = VIEWS["phases"].run(trace).filter(phase="decode").to_dicts()
@@ -179,11 +177,10 @@ def test_pauses_in_few_iterations_are_not_called_those_of_all():
         return 0
 
     rows = advice(cycles(31, pausing))
-    row = rows["serving_phase"]
-    assert "most of it in " in row["title"]
-    assert "`engine/scheduler.py(500): preempt` runs in these alone" in row["title"]
-    assert "--async-scheduling" not in row["action"]
-    assert "runs in them alone" in rows["longer_host_steps"]["title"]
+    row = rows["server_function"]
+    assert row["title"].startswith("The GPU waits for `engine/scheduler.py(500): preempt` for ")
+    assert row["title"].endswith(" of the average iteration: 2 ms in 3 of 31 iterations.")
+    assert not rows.keys() & {"serving_phase", "host_bound", "longer_host_steps", "synchronizing"}
 
 
 def test_iterations_without_the_graph_that_the_others_have_are_named():
@@ -198,10 +195,10 @@ def test_iterations_without_the_graph_that_the_others_have_are_named():
         return 800
 
     rows = advice(cycles(24, missing))
-    row = rows["serving_phase"]
-    assert row["title"].endswith("; run these in graphs, too.")
-    assert "cudagraph_capture_sizes" in row["action"]
-    assert "longer_host_steps" not in rows
+    row = rows["missing_graphs"]
+    assert row["title"].startswith("7 of 23 decode iterations run without a graph, of 4 requests: they take ")
+    assert "option that excludes it" in row["action"]  # since others of 4 requests have one
+    assert not rows.keys() & {"serving_phase", "host_bound", "launch_bound", "longer_host_steps"}
 
 
 def test_the_kernel_that_most_of_the_others_are_is_named():

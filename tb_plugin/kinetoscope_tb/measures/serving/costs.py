@@ -13,10 +13,10 @@ from ...names.server_work import WORK, server_work
 from ...trace.model import Trace
 from ..calls.waiting_calls import waits_for_devices
 from ..time.breakdown import intervals_of
-from ..time.host_activity import launching_threads
 from ..time.idle import Windows
 from ..time.idle_causes import CAUSES, NOT_SHOWN, gap_parts
 from .iterations import Iterations
+from .request_waits import request_waits, server_threads
 
 DEVICE_WORK = (*FAMILIES, "copy")
 """What a device does: families of kernels, and copies and fills."""
@@ -111,9 +111,7 @@ def busy_families(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
 
 def _host_work(trace: Trace, made: Iterations) -> dict[str, Intervals]:
     """When the threads that run iterations or launch device work do each of HOST_CAUSES but the last."""
-    chosen = launching_threads(trace).copy()
-    if made.frame.height:
-        chosen[made.frame["thread"][0]] = True
+    chosen = server_threads(trace, made)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
     on_host, on_calls, on_python = (chosen[frame["thread"].to_numpy()] for frame in (host, launches, python))
     by_range, by_frame = (map_categories(frame["name"], server_work, missing="") for frame in (host, python))
@@ -125,6 +123,7 @@ def _host_work(trace: Trace, made: Iterations) -> dict[str, Intervals]:
         )
         for work in WORK
     }
+    known["waiting"] = request_waits(trace)
     return {
         "synchronizing": intervals_of(launches, on_calls & waits),
         **known,

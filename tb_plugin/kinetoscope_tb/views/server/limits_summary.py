@@ -16,7 +16,7 @@ from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Lead, View
 
-_RULE = "serving_phase"
+_RULES = ("serving_phase", "server_load", "server_function", "missing_graphs")
 _MOST_NAMED = 3
 
 
@@ -52,7 +52,7 @@ def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:
     rate = f"{least}{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s. " if first["tokens"] else ""
     rule = "unknown" if first["part"] == NOT_SHOWN else "host" if first["part"].startswith(IDLE) else "device"
     for advice in given_advice(trace, tuple(diagnose(trace))).advice:
-        if advice.rule == _RULE:
+        if advice.rule in _RULES:
             title = f"{rate}{advice.title}"
             return rule, title, advice.evidence, advice.action, advice.confidence, "limits"
     largest = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_MOST_NAMED]]
