@@ -125,4 +125,5 @@ VIEW = View(
     within="recording",
     needs=has_memory,
     hint=HINT,
+    option="profile_memory",
 )
