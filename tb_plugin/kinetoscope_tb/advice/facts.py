@@ -17,7 +17,7 @@ from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.recording.left_out_steps import steps_without_work
-from ..measures.recording.lost_launches import lone_rows
+from ..measures.recording.lost_launches import are_launches_known
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
@@ -61,7 +61,6 @@ SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
 _PART = ("start_ns", "end_ns", "window")
-_FEW_LONE = 0.05  # of the rows of devices
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
@@ -597,8 +596,8 @@ class Facts:
 
     @cached_property
     def are_launches_known(self) -> bool:
-        """Whether it is recorded which calls launch work: else a graph of the step doesn't say what waits for what."""
-        return bool(lone_rows(self.trace).sum() <= _FEW_LONE * self.trace.device_events.height)
+        """Whether it is recorded which calls launch work: else it isn't known what waits for what."""
+        return are_launches_known(self.trace)
 
     @cached_property
     def profiler_spans(self) -> Intervals:

@@ -162,6 +162,7 @@ def _breakdown(answer: Answer) -> Iterator[Block]:
         tuple((category, text.time(mean_ns), text.percent(share)) for category, mean_ns, share in parts),
         shares=tuple(share for _, _, share in parts),
         name_width=14,
+        remainder=answer.sentences.get("left_out", ""),
     )
     yield ""
 
@@ -266,8 +267,7 @@ def _table_lines(table: NameTable, width: int) -> Iterator[str]:
     for number, (name, *cells) in enumerate(table.rows):
         bar = "  " + "█" * round(_BAR * table.shares[number]) if table.shares else ""
         yield f"  {_cut(name, room):<{room}}{_cells(table.columns, cells)}{bar}".rstrip()
-    if table.remainder:
-        yield f"  {table.remainder}"
+    yield from _wrapped(table.remainder, width, "  ")
 
 
 def _cells(columns: Sequence[CellColumn], cells: Sequence[str]) -> str:

@@ -78,7 +78,12 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
     mfu = answer.rows.get("mfu", ())
     without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
     is_rank = bool(trace.host_events["is_communication"].any())
-    sentences = {"tokens": _tokens(answer.rows.get("phases", ())), "mfu": _utilization(trace, mfu)}
+    left_out = " ".join(f"Left out: {part.words}, since {part.reason}." for part in left_out_steps(trace))
+    sentences = {
+        "tokens": _tokens(answer.rows.get("phases", ())),
+        "mfu": _utilization(trace, mfu),
+        "left_out": left_out,
+    }
     return replace(
         answer,
         claims=claims,

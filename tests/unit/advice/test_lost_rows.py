@@ -8,7 +8,7 @@ from kinetoscope_tb.answer.first_screen import blocks_of, text_lines
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.engine.answers import cached_frame
-from kinetoscope_tb.views import EVERY_VIEW
+from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import read
 from support.machine import MS, US, Machine
 
@@ -76,6 +76,14 @@ def test_kernels_without_launches_cannot_be_rated_however_busy_the_device_is():
     assert row.title.startswith("What costs most can't be said: for 99")
     assert row.confidence == "cannot_tell"
     assert row.action.startswith("Record the runtime calls that launch work, too")
+
+
+def test_the_critical_path_is_unknown_where_no_launch_was_recorded():
+    machine = training(host=100 * US)
+    assert "critical path is `gemm" in VIEWS["critical_path_summary"].run(machine.builder.build())["title"][0].lower()
+    (row,) = VIEWS["critical_path_summary"].run(without_launches(machine)).rows(named=True)
+    assert row["title"].startswith("What the critical path is can't be said: ")
+    assert row["confidence"] == "low"
 
 
 def test_what_copies_are_is_said_without_launches_too():
@@ -236,7 +244,9 @@ def test_steps_that_averages_leave_out_are_among_what_cannot_be_said():
     (gap,) = (gap for gap in recording_answer(trace, EVERY_VIEW, cached_frame).not_said if "step 5" in gap.topic)
     assert gap.topic == "What step 5 took."
     assert gap.reason == "Averages leave it out, since device work of it isn't in the recording, or not all of it."
-    assert "Average of 5 of 6 steps: " in screen(trace)
+    shown = screen(trace)
+    assert "Average of 5 of 6 steps: " in shown
+    assert "Left out: step 5, since device work of it isn't in the recording, or not all of it." in shown
 
 
 def test_that_most_launches_have_no_row_comes_first_wherever_they_are():

@@ -18,6 +18,7 @@ from ...trace.results import once_per_recording
 Mask = NDArray[np.bool_]
 
 _NEARLY_ALL = 0.9  # of an operator's calls launch work, unless its inputs are on the host
+_FEW_LONE = 0.05  # of the rows of devices
 _FEW_CALLS = 20  # of a step, which say nothing
 
 
@@ -84,6 +85,11 @@ def lone_rows(trace: Trace) -> Mask:
     is_meant = pl.col("is_lone") & (first.is_null() | (pl.col("start_ns") >= first))
     lone: Mask = rows.select(is_meant.fill_null(value=False)).to_series().to_numpy()
     return lone
+
+
+def are_launches_known(trace: Trace) -> bool:
+    """Whether it is recorded which calls launch work: else a graph of the step doesn't say what waits for what."""
+    return bool(lone_rows(trace).sum() <= _FEW_LONE * trace.device_events.height)
 
 
 def _in_capture(trace: Trace) -> Mask:
