@@ -14,6 +14,7 @@ from . import pictures
 from .docstrings import docstring
 from .entries import ENTRIES, EntryTitle
 from .errors import BadParameter
+from .measures.recording.options import was_on
 from .measures.time.step_subset import restricted
 from .names.regex import regex
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
@@ -215,6 +216,7 @@ class View:
         entry: The entry of the page's panel that it belongs to.
         needs: Whether a trace, or the Ranks of a run, has what the view shows; None if any will do.
         hint: The message for an empty view: usually the recording option that would have filled it.
+        option: That option of torch.profiler, if it is one: where it was on, the message is another one.
         place: Where the page shows it in that entry.
         within: How it is restricted to some steps, for comparisons: to the `rows` that belong to them, or to
             everything that is active in their `windows` (for measures along the time axis). A view of the whole
@@ -243,6 +245,7 @@ class View:
     entry: EntryTitle
     needs: Callable[[Any], bool] | None = None
     hint: str = ""
+    option: str = ""
     place: Placement = Tab()
     within: Within = "rows"
     scope: Scope = "recording"
@@ -348,9 +351,14 @@ class View:
         return [c.name for c in self.table.columns if c.name not in left_out and c.kind not in (INSTANT, ID)]
 
     def hint_for(self, subject: Subject) -> str:
-        """The message if the recording lacks the data: no option of torch.profiler is at fault in other files."""
+        """The message if the recording lacks the data: no option of torch.profiler is at fault in other files.
+
+        Nor is one that was on.
+        """
         if isinstance(subject, Trace) and subject.meta.foreign_writer is not None:
             return f"This file was written by {subject.meta.foreign_writer}, which doesn't record it."
+        if self.option and isinstance(subject, Trace) and was_on(subject, self.option):
+            return f"{self.hint.partition('. ')[0]}, though {self.option} was on."
         return self.hint
 
     def events_of_row(self, trace: Any, values: Mapping[str, Any]) -> Events:

@@ -332,6 +332,16 @@ def test_what_the_host_of_a_rank_saves_is_bounded_by_ranks_that_it_waits_for(wai
     )
 
 
+def test_what_a_rank_alone_can_not_save_is_no_claim():
+    times = {"total_ns": pl.lit(10 * MS, pl.Int64), "wait_ns": pl.lit(4 * MS, pl.Int64)}
+    frames = {"rank_steps": steps_of_ranks([6] * 4).with_columns(**times)}
+    own = of_rank("rank2", "host_bound", "copies", "nothing_to_fix")
+    answer = with_ranks(own, frames, EVERY_VIEW, 3)
+    assert [claim.id for claim in answer.claims] == ["copies", "nothing_to_fix"]
+    assert " Hidden by waiting for other ranks: host_bound. " in answer.claims[-1].evidence
+    assert answer.claims[-1].evidence.endswith("while it does, this rank alone saves nothing, not 5 ms.")
+
+
 def test_what_other_checks_say_of_communication_stays_behind_what_all_ranks_know():
     made = simulated(Truth(**LATE))
     own = recording_answer(trace_of(made, 0).build(), EVERY_VIEW, cached_frame)

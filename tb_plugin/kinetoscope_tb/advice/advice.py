@@ -14,7 +14,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays.intervals import merge
+from ..measures.calls.roofline import Limits
 from ..measures.recording.contents import has_snapshot
+from ..measures.recording.options import was_on
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic, Trace
@@ -34,7 +36,8 @@ from . import (
 )
 from .extra_work import grouped_optimizer, growing_inputs, longer_host_steps, longer_steps, recomputation
 from .facts import LEAST_SHARE, Facts, launched_within
-from .faults import RECORDING_FAULTS, UNKNOWN_PART, Faults
+from .faults import EVERYTHING, RECORDING_FAULTS, UNKNOWN_PART, Faults
+from .lost_rows import lost_rows
 from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
 from .witnesses import examine
 
@@ -65,8 +68,11 @@ _COVERED = 0.5  # of a loss
 _LESS, _MUCH_LESS = 0.9, 0.7  # times what it is of a recorded step
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
-_NAME_DEVICE = "Name the device with `--device` if the trace doesn't, and record with `record_shapes=True`."
+_NAME_DEVICE = "Name the device with `--device`."
+_RECORD_SHAPES = "Record with `record_shapes=True`."
+_LOOK_AT_REASONS = "Look at *Operators: Efficiency*, which says why of each."
 _RECORD = "Look at trace health; record Python stacks (`with_stack=True`) to see what runs between operators."
+_ANNOTATE = "Look at trace health; annotate parts of the loop (`torch.profiler.record_function`)."
 _LOOK_AT_PYTHON = "Look at trace health, and in *Python* at what runs between operators."
 
 
@@ -133,7 +139,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         return [] if is_snapshot else [_about_foreign_file(facts.trace.meta.foreign_writer)]
     device = unrecorded_device(facts.trace)
     if device is not None:
-        return [_about_unrecorded_device(device)]
+        return [faults.about(EVERYTHING) if faults.hide_an_end else _about_unrecorded_device(device)]
     if not facts.step_ns:
         return faults.without_steps() or [_about_no_time(facts.trace)]
     results = [each for rule in _RULES for each in rule(facts)]
@@ -145,12 +151,15 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     results = [_of_usual_step(facts, s, sizes_ns[s.rule]) if isinstance(s, Advice) else s for s in results]
     ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
-    if any(each.rule == RECORDING_FAULTS for each in given):
+    loss = [*lost_rows(facts, diagnostics)]
+    result_count = len(results)
+    if loss or any(each.rule == RECORDING_FAULTS for each in given):
         results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
     rest = _rest(facts, results, given)
     rest = rest if given else examine(facts, rest)
-    rest = faults.judge_rest(given, rest, [s for s in results if isinstance(s, Cleared) and not s.lost_ns])
-    return [*given, rest]
+    if any(each.rule == RECORDING_FAULTS for each in given) or len(results) < result_count:
+        rest = faults.judge_rest(rest, [s for s in results if isinstance(s, Cleared) and not s.lost_ns])
+    return [*loss, *given, rest]
 
 
 def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
@@ -269,7 +278,7 @@ def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advi
             UNKNOWN_PART,
             f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.words}.",
             f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
-            unknown.action or _NAME_DEVICE,
+            unknown.action or _how_to_rate(facts),
             None,
             "cannot_tell",
             unknown.view,
@@ -277,6 +286,23 @@ def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advi
             culprit=unknown.culprit,
         )
     ]
+
+
+def _how_to_rate(facts: Facts) -> str:
+    """What lets operators be rated, of what the recording lacks."""
+    is_named = all(limits.is_named for limits in Limits.of(facts.trace).values())
+    lacks = [] if is_named else [_NAME_DEVICE]
+    lacks += [] if was_on(facts.trace, "record_shapes") else [_RECORD_SHAPES]
+    return " ".join(lacks) or _LOOK_AT_REASONS
+
+
+def _where_to_look(facts: Facts) -> str:
+    """What shows more, where nothing explains the step."""
+    if facts.has_device:
+        return _LOOK
+    if not facts.trace.python_calls.is_empty():
+        return _LOOK_AT_PYTHON
+    return _ANNOTATE if was_on(facts.trace, "with_stack") else _RECORD
 
 
 def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> Advice:
@@ -294,12 +320,11 @@ def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> A
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
     evidence += facts.annotated_words if confidence == "cannot_tell" else ""
     largest = max(unknown, key=lambda u: u.size_ns, default=Unknown("", ""))
-    look = _LOOK if facts.has_device else _RECORD if facts.trace.python_calls.is_empty() else _LOOK_AT_PYTHON
     return Advice(
         NOTHING,
         title,
         evidence.strip() or "The trace has no data for these rules.",
-        "Nothing." if confidence != "cannot_tell" else largest.action or look,
+        "Nothing." if confidence != "cannot_tell" else largest.action or _where_to_look(facts),
         None,
         confidence,
         "exposed_time" if facts.has_device else "steps",

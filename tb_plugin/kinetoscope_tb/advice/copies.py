@@ -14,6 +14,7 @@ from ..arrays.gather import NONE, map_categories, texts
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within
 from ..measures.python.whereabouts import caller_of
 from ..measures.time.breakdown import intervals_of
+from ..measures.time.step_subset import belongs_to_steps
 from ..names import text
 from ..names.device_work import copies_between_devices, copies_to_host, is_pageable
 from .facts import Facts, aten_operators
@@ -180,9 +181,10 @@ def _copies(facts: Facts, is_meant: Callable[[str], bool]) -> NDArray[np.bool_]:
 
 def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
     """The copies among these in the steps that count, with the number of each as `row`."""
-    columns = ("name", "device", "stream", "dur_ns", "bytes", "launch", "step")
+    columns = ("name", "device", "stream", "dur_ns", "bytes", "launch")
     rows = facts.trace.device_events.select(columns).with_row_index("row")
-    return rows.filter(pl.Series(which) & pl.col("step").is_in(np.flatnonzero(facts.counted)))
+    belong = belongs_to_steps(facts.trace, "device_events", np.flatnonzero(facts.counted).tolist())
+    return rows.filter(pl.Series(which & belong, dtype=pl.Boolean))
 
 
 def _lengths(facts: Facts, which: NDArray[np.bool_], *, with_host: bool) -> tuple[Ints, Ints]:

@@ -23,6 +23,7 @@ from ..arrays.intervals import Intervals, Ints, length_within, without
 from ..arrays.nesting import nearest
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.python.whereabouts import Place, places
+from ..measures.recording.options import was_on
 from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_time import SMALL_OP_NS
@@ -50,6 +51,10 @@ _REMEDIES = {
     "waits for another process": "Let the other process work one step ahead.",
     "waits for a file or a socket": "Read and write in another thread or process, one step ahead or behind.",
 }
+_WATCH = (
+    "Watch the process with py-spy (`py-spy record --native`), or annotate the parts of the step "
+    "(`torch.profiler.record_function`)."
+)
 _OF_ELEMENTS = frozenset(("aten::item", "aten::is_nonzero", "aten::select", "aten::unbind"))
 _READ_ONCE = (
     "Don't go over a tensor element by element: compute on the whole tensor (comparison and `sum`, `torch.bincount`), "
@@ -154,12 +159,17 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
         "main_thread_waits",
         f"The main thread {what or 'waits for something unrecorded'} for {facts.of_steps(lengths)}{where}.",
         f"For {facts.part_of(lengths)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
-        _REMEDIES.get(what, "Record Python stacks (with_stack=True): they show where it waits."),
+        _REMEDIES.get(what, _with_stacks("Record Python stacks (with_stack=True): they show where it waits.", facts)),
         saving,
         "high" if facts.mean(recorded) >= 0.5 * saving else "medium",
         "python_calls" if by_frames else "steps",
         culprit=culprit,
     )
+
+
+def _with_stacks(remedy: str, facts: Facts) -> str:
+    """A remedy that records Python stacks; where they were on, another one."""
+    return _WATCH if was_on(facts.trace, "with_stack") else remedy
 
 
 def _in_words(shares: list[tuple[Place, float]]) -> str:
@@ -250,7 +260,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
         f"For {facts.of_steps(lengths)} no operator runs, and the trace doesn't show what the host does.",
         f"{facts.part_of(lengths)}, in stretches of more than 0.2 ms{facts.recurs(lengths)}: Python may compute, or "
         f"wait.{facts.annotated_words}",
-        "Record Python stacks (with_stack=True), or annotate the parts of the step.",
+        _with_stacks("Record Python stacks (with_stack=True), or annotate the parts of the step.", facts),
         None,
         "cannot_tell",
         "steps",

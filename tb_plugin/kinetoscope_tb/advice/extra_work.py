@@ -15,6 +15,7 @@ from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Intervals, Ints, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.calls.matrix_work import element_count
+from ..measures.recording.options import was_on
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
@@ -305,11 +306,12 @@ def _only_in_stalls(facts: Facts, stalls: Ints) -> tuple[str, Intervals, Culprit
 def _how_to_see(facts: Facts, what: str) -> str:
     """What to do where nothing that was recorded runs in some steps alone."""
     watch = "watch the process with py-spy (`py-spy record --native`)"
-    if facts.trace.python_calls.is_empty():
+    if not was_on(facts.trace, "with_stack"):
         return f"The trace doesn't say what {what} there: record Python stacks (`with_stack=True`), or {watch}."
+    why = "" if facts.trace.python_calls.is_empty() else ", since no function runs in these steps alone"
     return (
-        f"The trace doesn't say what {what} there, since no function runs in these steps alone: annotate parts of the "
-        f"loop (`torch.profiler.record_function`), or {watch}."
+        f"The trace doesn't say what {what} there{why}: annotate parts of the loop "
+        f"(`torch.profiler.record_function`), or {watch}."
     )
 
 

@@ -16,6 +16,8 @@ from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within
 from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.calls.waiting_calls import waits_for_devices
+from ..measures.recording.left_out_steps import steps_without_work
+from ..measures.recording.lost_launches import are_launches_known
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
@@ -25,7 +27,7 @@ from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HOST_PARTS, HostTime
 from ..measures.time.idle import Windows, axes, gaps
-from ..measures.time.idle_causes import gap_parts
+from ..measures.time.idle_causes import NOT_SHOWN, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, synchronizes
@@ -58,6 +60,7 @@ LOADING_NS = 1_000_000
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
+_PART = ("start_ns", "end_ns", "window")
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
@@ -65,7 +68,8 @@ _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_bac
 class Facts:
     """The steps that count (the complete ones after warm-up, or all if none is complete), and what they spent.
 
-    Arrays have one entry per step of the trace, counted or not; `mean` picks those that count.
+    Arrays have one entry per step of the trace, counted or not; `mean` picks those that count. Those that `lack_work`
+    don't count since their device work isn't in the recording.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -79,6 +83,7 @@ class Facts:
             self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete], self._work[complete])]] = False
         self.count = int(self.counted.sum())
         self.step_ns = self.mean(self.length)
+        self.lack_work = steps_without_work(trace)
         self.has_device = not trace.device_events.is_empty()
         self.has_operators = bool((trace.host_events["kind"] == "operator").any())
 
@@ -210,10 +215,15 @@ class Facts:
         if self.count < 2:
             return ""
         spread = self.spread(per_step, least)
-        often = f", in {int(spread.has.sum())} of {self.count} {self.noun}s"
+        often = f", in {self.out_of_steps(spread)}"
         if spread.is_rare:
             return f"{often} ({text.time(self.mean(per_step))} of the average {self.noun}'s {text.time(self.step_ns)})"
         return often + spread.trend
+
+    def out_of_steps(self, spread: Spread) -> str:
+        """In how many of the steps a cost is: 5 of 6 steps; of complete ones, if others lack device work."""
+        complete = "complete " if self.lack_work.any() else ""
+        return f"{int(spread.has.sum())} of {self.count} {complete}{self.noun}s"
 
     def spread(self, per_step: Ints, least: float = LEAST_SHARE) -> Spread:
         """How a cost is spread over the steps that count."""
@@ -581,8 +591,29 @@ class Facts:
     @cached_property
     def unrecorded_work(self) -> Intervals:
         """When devices are idle by what was recorded, but may have run work that wasn't."""
-        parts = self.idle_parts.filter(pl.col("cause") == "not shown")
+        parts = self.idle_parts.filter(pl.col("cause") == NOT_SHOWN)
         return union(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())
+
+    @cached_property
+    def unlinked_idle(self) -> Ints:
+        """How long devices are idle in each step before or after work whose launch isn't recorded.
+
+        Whether work was queued then isn't known, nor whether the host was late. Where the step waits for data it was.
+        """
+        launch, edges = self.trace.device_events["launch"].to_numpy(), self.gap_edges
+        sides = [gather(launch, edges[side].to_numpy(), missing=0) == NONE for side in ("before", "after")]
+        gaps_without = edges["gap"].filter(pl.Series(sides[0] | sides[1], dtype=pl.Boolean))
+        is_unknown = (pl.col("cause") == NOT_SHOWN) & pl.col("gap").is_in(gaps_without.implode())
+        start, end, step = (self.idle_parts.filter(is_unknown)[name].to_numpy() for name in _PART)
+        loads = intervals_of(self.trace.host_events, loading_ranges(self.trace))
+        lengths = np.zeros(len(self.windows.names), np.int64)
+        np.add.at(lengths, step, end - start - length_within(loads, start, end))
+        return lengths
+
+    @cached_property
+    def are_launches_known(self) -> bool:
+        """Whether it is recorded which calls launch work: else it isn't known what waits for what."""
+        return are_launches_known(self.trace)
 
     @cached_property
     def profiler_spans(self) -> Intervals:

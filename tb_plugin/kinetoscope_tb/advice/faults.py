@@ -83,6 +83,11 @@ class Faults:
         faults = [diagnostic.fault for diagnostic in diagnostics if diagnostic.fault]
         self._found = sorted(((fault, self._share_of(fault)) for fault in faults), key=lambda each: -each[1])
 
+    @property
+    def hide_an_end(self) -> bool:
+        """Whether an unknown number of rows is missing, be they of the host or of devices, as in a file that is cut."""
+        return any(fault.affected_ns is None and "totals" in fault.undermines for fault, _ in self._found)
+
     def _share_of(self, fault: Fault) -> float:
         if fault.affected_ns is None or not self._facts.step_ns:
             return 1.0
@@ -137,10 +142,8 @@ class Faults:
             given[place:place] = [*costs, self._replacement(withheld, is_headline=place == 0)]
         return given
 
-    def judge_rest(self, given: Sequence[Advice], rest: Advice, cleared: Sequence[Cleared]) -> Advice:
-        """The row of what is fine, which isn't all of the rest if something can't be judged."""
-        if all(each.rule != RECORDING_FAULTS for each in given):
-            return rest
+    def judge_rest(self, rest: Advice, cleared: Sequence[Cleared]) -> Advice:
+        """The row of what is fine where something can't be judged: then it isn't all of the rest."""
         if cleared:
             return replace(rest, title=f"Nothing to fix in {text.enumeration([c.topic for c in cleared])}.")
         evidence = "What else was checked rests on the same numbers."

@@ -14,6 +14,7 @@ from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
 from ..measures.recording.contents import has_graphs
+from ..measures.recording.lost_launches import lost_launches
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.breakdown import intervals_of, loading_ranges
@@ -38,7 +39,18 @@ from .facts import (
 )
 from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
-from .repetition import UNKNOWN, described_row, gaps_of_unknown_cause, host_at, repeated_gaps
+from .repetition import (
+    UNKNOWN,
+    described_row,
+    gaps_of_unknown_cause,
+    host_at,
+    how_to_see_host,
+    is_loading,
+    lacks_launches,
+    link_launches,
+    repeated_gaps,
+    why_unknown,
+)
 from .server_host import late_of_server
 from .spread import growth, rises
 from .warm_up import loads_code, longest_launcher, slow_launches
@@ -179,7 +191,8 @@ def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
     if not facts.has_device:
         return None
     calls = intervals_of(facts.trace.host_events[worker_waits(facts.trace)])
-    lengths, idle = length_within(calls, facts.windows.start, facts.windows.end), facts.exposed["idle"]
+    lengths = length_within(calls, facts.windows.start, facts.windows.end)
+    idle = facts.exposed["idle"] - facts.unlinked_idle
     if not (facts.is_worth(lengths) and facts.is_worth(idle)):
         return None
     works = f"{facts.device} still {'work' if facts.waits == 'wait' else 'works'}"
@@ -278,7 +291,8 @@ def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
         return
     lengths = late_of_server(facts).synchronization
     if cleared := facts.cleared("synchronization", lengths, "idle with nothing queued after synchronizing calls"):
-        if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND:
+        may_be_more = facts.is_worth(lengths + facts.unlinked_idle) or not facts.are_launches_known
+        if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND and not may_be_more:
             yield cleared
         return
     saving = facts.mean(lengths)
@@ -351,8 +365,6 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Devices wait since their work is launched too late, for no reason that another rule names."""
     if not facts.has_device:
         return
-    if (facts.trace.device_events["launch"] == NONE).all():
-        return
     if facts.is_worth(facts.capturing):
         yield _of_capture(facts)
         return
@@ -362,7 +374,10 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     late = np.maximum(of_server.host - of_few, 0)
     lengths = late + (facts.late.latency if is_launching else 0)
     if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
-        yield replace(cleared, candidate=_host_code(facts))
+        if facts.is_worth(lengths + facts.unlinked_idle, _HOST_BOUND):
+            yield _of_unlinked_work(facts)
+        elif facts.are_launches_known:
+            yield replace(cleared, candidate=_host_code(facts))
         return
     start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
     apart = merge([who[1] if who else (start, end), of_server.spans])
@@ -384,6 +399,8 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
     per = text.times(kernels.height / facts.count, "kernel")
+    of_launches = "" if facts.are_launches_known else " whose launches are recorded"
+    of_kernels = f"{per} {facts.per}{of_launches}, of {text.time(mean)} on average."
     single = _recurring(facts, waiting, rest) or _longest_gap(facts, late, waiting)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
@@ -398,7 +415,7 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         + (f"; meanwhile the host spent {doing}." if doing else ".")
         + (holder.evidence if holder else "")
         + f" {_of_profiler(facts, without(late, rest), waiting)}{_growth_of(facts, who)}{added}{single}"
-        + f"{per} {facts.per}, of {text.time(mean)} on average."
+        + of_kernels
         + (_WITH_STACKS if has_stacks else ""),
         REMEDY if holder else _remedy(facts, is_launching=is_launching),
         None,
@@ -556,7 +573,7 @@ def _steps_with(facts: Facts, per_step: Ints) -> str:
     spread = facts.spread(per_step)
     if spread.is_rare or spread.has.all():
         return facts.steps_of(per_step)
-    return f"{int(spread.has.sum())} of {facts.count} {facts.noun}s"
+    return facts.out_of_steps(spread)
 
 
 def _of_capture(facts: Facts) -> Unknown:
@@ -564,6 +581,17 @@ def _of_capture(facts: Facts) -> Unknown:
     return Unknown(
         f"whether {facts.device} {facts.waits} for the host",
         f"for {part} of {facts.unit} graphs are captured, and nothing that is captured runs; record their replays",
+    )
+
+
+def _of_unlinked_work(facts: Facts) -> Unknown:
+    size, verb = facts.mean(facts.unlinked_idle), "are" if facts.waits == "wait" else "is"
+    part = f"{facts.percent(size)} of {facts.unit}"
+    return Unknown(
+        f"whether {facts.device} {facts.waits} for the host",
+        f"for {part} {facts.device} {verb} idle around work of which no call is known that launched it",
+        size,
+        link_launches(facts),
     )
 
 
@@ -629,12 +657,12 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     whole, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
     is_all_queued = shares[NOT_SHOWN] < _MENTIONED * whole
     share = whole - shares[NOT_SHOWN] if is_all_queued else whole
-    if share < _HOST_BOUND or facts.is_worth(facts.capturing):
+    if share < _HOST_BOUND or facts.is_worth(facts.capturing) or is_loading(facts):
         return
     reasons = {
         "blocked copy": f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}",
         "unexplained": "work was queued, and waited for nothing that was recorded",
-        NOT_SHOWN: "work from before the recording, or work whose launch isn't in it, may have run",
+        NOT_SHOWN: _why_not_shown(facts),
     }
     causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * whole]
     evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
@@ -642,6 +670,8 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     part = f"{text.percent(share)} of {facts.unit}"
     if is_all_queued:
         title = f"{facts.subject} {is_busy} idle with work already queued for {part}, for no recorded reason."
+    elif lacks_launches(facts):
+        title = why_unknown(facts, part)
     elif whole - shares[NOT_SHOWN] < _MENTIONED * whole and not_shown(facts.trace)[0].size:
         of = "the time" if facts.is_whole else facts.unit
         title = f"{text.percent(share)} of {of} isn't in the recording: {facts.device} may have been busy then."
@@ -651,7 +681,9 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
         "unexplained_idle",
         title,
         f"Of {facts.unit}: {evidence}.",
-        f"Look at the longest gaps, and at what else used the device. {_more_steps(facts)}",
+        link_launches(facts)
+        if lacks_launches(facts)
+        else f"Look at the longest gaps, and at what else used the device. {_more_steps(facts)}",
         None,
         "cannot_tell",
         "gaps",
@@ -660,10 +692,19 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     )
 
 
+def _why_not_shown(facts: Facts) -> str:
+    """Why devices may have been busy though nothing is recorded."""
+    if lacks_launches(facts):
+        return "which call launched the work around it isn't recorded"
+    if lost_launches(facts.trace).any():
+        return "launched work that has no GPU event may have run"
+    return "work from before the recording, or work whose launch isn't in it, may have run"
+
+
 def _more_steps(facts: Facts) -> str:
     """How to record the same with more evidence."""
     if facts.server:
-        return how_to_record(facts.server) if facts.count < FEWEST_PEERS else "Record Python stacks too."
+        return how_to_record(facts.server) if facts.count < FEWEST_PEERS else how_to_see_host(facts)
     with_host = "" if facts.has_operators else ", with ProfilerActivity.CPU"
     return f"Record several steps in the middle of a run{with_host}."
 
@@ -815,7 +856,8 @@ def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
     lengths = facts.late.allocating
     take, give_back = facts.terms.memory_calls
     if cleared := facts.cleared("allocation", lengths, f"in {take} and the like"):
-        yield cleared
+        if facts.are_launches_known and not facts.is_worth(lengths + facts.unlinked_idle):
+            yield cleared
         return
     saving = facts.mean(lengths)
     longest = call_within(facts.trace, facts.host_spans["allocating"], allocates)

@@ -14,13 +14,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import gather
+from ..arrays.gather import NONE, gather
 from ..arrays.intervals import Ints, length_within
 from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.memory_work import NO_MODEL
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.recording.contents import has_modules
+from ..measures.recording.lost_launches import lone_rows
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.regex import regex
@@ -40,7 +41,9 @@ from .kernel_text import (
 from .kernel_times import KernelTimes
 from .model import Advice, Candidate, Cleared, Confidence, Culprit, Unknown
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
+from .repetition import link_launches
 
+_CLOSE = "how close kernels come to the device's limits"
 _LEAST = 0.10
 """Of the step: less of it isn't worth changing a model for."""
 _LEAST_SAVED = 0.05
@@ -111,6 +114,7 @@ class _Kernels:
 
 def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     """Advice about kernels; each one is claimed once."""
+    yield from _without_launch(facts)
     if facts.kernels.is_empty():
         return
     work = facts.kernel_work
@@ -131,6 +135,18 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     yield from _moved(kernels, "layout")
     yield from _below_roof(kernels, "memory")
     yield from _rest(kernels)
+
+
+def _without_launch(facts: Facts) -> Iterator[Unknown]:
+    """That much of the time is in kernels without a step and an operator, since their launches aren't recorded."""
+    device = facts.trace.device_events
+    belong_nowhere = (device["step"] == NONE) & (device["kind"] == "kernel") & ~device["is_communication"]
+    rows = device.filter(belong_nowhere & pl.Series(lone_rows(facts.trace), dtype=pl.Boolean))
+    running = facts.mean(length_within(intervals_of(rows), facts.windows.start, facts.windows.end))
+    if facts.share(running) >= _LEAST:
+        reason = f"for {facts.percent(running)} of {facts.unit} kernels run of which no launch is recorded, nor inputs"
+        topic = f"{_CLOSE}, of those without a launch" if facts.kernels.height else _CLOSE
+        yield Unknown(topic, reason, running, link_launches(facts))
 
 
 def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
@@ -560,7 +576,7 @@ def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
         own_ns = sum(groups[number].time_ns for number in numbers if _who(groups[number]) == _who(largest))
         share = own_ns / max(1, sum(groups[number].time_ns for number in numbers))
         words = _unknown_in_words(facts, unknown, largest, share)
-        topic = "how close kernels come to the device's limits"
+        topic = _CLOSE
         if largest.reason == NO_CAPTURE:
             yield Unknown(topic, words, facts.mean(unknown), _RECORD_CAPTURE, "graph_kernels")
         else:

@@ -11,8 +11,12 @@ import polars as pl
 from ..arrays.gather import NONE
 from ..arrays.intervals import Ints
 from ..measures.python.whereabouts import place_at
+from ..measures.recording.contents import has_graphs
+from ..measures.recording.lost_launches import kernel_launches, lone_rows, missing_work
+from ..measures.recording.options import was_on
 from ..measures.time.host_activity import launching_threads
 from ..measures.time.idle_causes import CAUSES
+from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.kernels import step_number
 from .facts import Facts
@@ -20,12 +24,22 @@ from .model import Advice
 
 UNKNOWN = ("blocked copy", "unexplained", "not shown")
 """Causes of parts of gaps that say what is known, but not why the device didn't work."""
+_RECORD_LAUNCHES = (
+    "Record the runtime calls that launch work, too: torch.profiler does with `ProfilerActivity.CPU` and the device's "
+    "activity together, unless a filter leaves them out."
+)
+_FEWER = "Record fewer steps at a time, so that the profiler's buffers hold all runtime calls."
+_LINK_LAUNCHES = (
+    "Check what wrote or converted the file: its GPU events and the calls that launch them don't have the same "
+    "`correlation`."
+)
 _LONG = 0.005  # of the step: shorter gaps are a matter of launching, and too many to name
 _NEARLY_ALL = 0.8  # of the steps
 _SPREAD = 0.5  # of the median length: more isn't the same gap
 _LARGE = 0.10  # of the step
 _MOST = 0.5
 _NAMED = 3
+_TIMES = 2
 _LONGEST_NAME = 60
 
 
@@ -100,6 +114,8 @@ def _gap(facts: Facts, rows: pl.DataFrame, typical: float) -> Gap:
 
 def gaps_of_unknown_cause(facts: Facts) -> list[Gap]:
     """Those that repeated_gap reports instead of unexplained_idle: they recur, and make up most of it; else none."""
+    if is_loading(facts):
+        return []
     gaps = repeated_gaps(facts, UNKNOWN)
     total = sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
     share = facts.share(sum(facts.mean(gap.lengths) for gap in gaps))
@@ -119,18 +135,64 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
     is_busy = "are" if facts.waits == "wait" else "is"
     yield Advice(
         "repeated_gap",
-        f"{facts.subject} {is_busy} idle for {facts.of_steps(lengths)} in gaps that recur: the largest "
+        why_unknown(facts, facts.of_steps(lengths))
+        if lacks_launches(facts)
+        else f"{facts.subject} {is_busy} idle for {facts.of_steps(lengths)} in gaps that recur: the largest "
         f"lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
         f"{text.enumeration([_described(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
-        f"{facts.recurs(lengths)}. {_known(facts, first)} Why it lasts wasn't recorded.",
-        f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a node "
-        "of a graph), or a wait of the host. Record without graphs, or with Python stacks, to see it.",
+        f"{facts.recurs(lengths)}. {_known(facts, first)}"
+        + ("" if lacks_launches(facts) else " Why it lasts wasn't recorded."),
+        link_launches(facts)
+        if lacks_launches(facts)
+        else f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a "
+        f"node of a graph), or a wait of the host. {how_to_see_host(facts)}",
         None,
         "cannot_tell",
         "gaps",
         "",
         size,
     )
+
+
+def lacks_launches(facts: Facts) -> bool:
+    """Whether most of the idle time of unknown cause is around work whose launch isn't recorded.
+
+    Not where even more launches have no work: then work is missing, too, and the device may not be idle.
+    """
+    if missing_work(facts.trace).sum() > _TIMES * lone_rows(facts.trace).sum():
+        return False
+    return facts.share(facts.mean(facts.unlinked_idle)) > _MOST * sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
+
+
+def link_launches(facts: Facts) -> str:
+    """How to know which calls launch work."""
+    if not kernel_launches(facts.trace).any():
+        return _RECORD_LAUNCHES
+    return _FEWER if (facts.trace.device_events["launch"] != NONE).any() else _LINK_LAUNCHES
+
+
+def is_loading(facts: Facts) -> bool:
+    """Whether most of the idle time of unknown cause is a wait for data, around work whose launch isn't recorded."""
+    if facts.are_launches_known:
+        return False
+    return facts.share(facts.mean(facts.waits_for_data)) > _MOST * sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
+
+
+def why_unknown(facts: Facts, part: str) -> str:
+    """That nothing can be said of such idle time, as a sentence; `part` says how much it is."""
+    is_busy, its = ("are", "their") if facts.waits == "wait" else ("is", "its")
+    return (
+        f"Why {facts.device} {is_busy} idle for {part} can't be said: which calls launched {its} work isn't recorded."
+    )
+
+
+def how_to_see_host(facts: Facts) -> str:
+    """What would record more of what the host and graphs do."""
+    ways = ["without graphs"] if has_graphs(facts.trace) else []
+    ways += [] if was_on(facts.trace, "with_stack") else ["with Python stacks"]
+    if not ways:
+        return "Annotate what the host does (`torch.profiler.record_function`)."
+    return f"Record {', or '.join(ways)}, to see it."
 
 
 def _others(facts: Facts, gaps: list[Gap]) -> str:
@@ -166,7 +228,7 @@ def _known(facts: Facts, gap: Gap) -> str:
     start = int(device["start_ns"][gap.after])
     where = host_at(facts, start - gap.typical_ns // 2)
     calls = trace.launches
-    known = "Work is queued meanwhile"
+    known = "Which call launched the work after the largest gap isn't recorded"
     if after != NONE:
         early = text.time(start - int(calls["start_ns"][after]))
         known = f"The work after the largest gap was launched by `{calls['name'][after]}` {early} before it began"
@@ -174,9 +236,12 @@ def _known(facts: Facts, gap: Gap) -> str:
 
 
 def host_at(facts: Facts, at: int) -> str:
-    """Where a launching thread is at an instant: its runtime call, operator or annotation, and its Python line."""
+    """Where a launching thread is at an instant: its runtime call, operator or annotation, and its Python line.
+
+    The main thread counts where no launch is recorded.
+    """
     trace = facts.trace
-    for thread in np.flatnonzero(launching_threads(trace)).tolist():
+    for thread in np.flatnonzero(launching_threads(trace)).tolist() or [main_thread(trace)]:
         names = []
         is_open = (pl.col("start_ns") <= at) & (pl.col("start_ns") + pl.col("dur_ns") > at)
         for frame in (trace.launches, trace.host_events):

@@ -23,7 +23,12 @@ _MORE = 1.05  # times the time that is known to be saved: what else is saved is 
 
 
 def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
-    """The results, each with what its candidate saves; one whose steps would be as long as now is no advice."""
+    """The results, each with what its candidate saves; one whose steps would be as long as now is no advice.
+
+    What is saved isn't known where launches aren't recorded.
+    """
+    if not facts.are_launches_known:
+        return list(results)
     advice = [a for a in results if isinstance(a, Advice) and a.candidate and a.candidate.less is not None]
     if not advice:
         return list(results)

@@ -380,5 +380,5 @@ def _sizes(facts: Facts, missing: MissingGraphs) -> tuple[str, str, str]:
 def _requests(sizes: NDArray[np.integer]) -> str:
     """Such as 8 requests, 8 and 16 requests, 17 to 40 requests."""
     numbers = [str(size) for size in sizes]
-    words = text.listed(numbers) if len(numbers) <= _MOST_SIZES else f"{numbers[0]} to {numbers[-1]}"
+    words = text.enumeration(numbers) if len(numbers) <= _MOST_SIZES else f"{numbers[0]} to {numbers[-1]}"
     return f"{words} request{'' if numbers == ['1'] else 's'}"

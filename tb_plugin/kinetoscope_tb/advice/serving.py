@@ -10,6 +10,7 @@ import polars as pl
 
 from ..arrays.gather import map_categories
 from ..measures.recording.contents import has_graphs
+from ..measures.recording.options import was_on
 from ..measures.serving.costs import LAUNCHING, QUEUED, families
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
@@ -224,6 +225,8 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
         return _IN_GRAPHS
     if part == "other" and (label := _largest_kernel(facts)):
         return f"most of it is `{label}`", f"Look at what calls this kernel (`{label}`), and whether a faster one does."
+    if part == f"{IDLE}unrecorded" and was_on(facts.trace, "with_stack"):
+        return _OVERLAP, _OVERLAPPING
     computes = first["bound_by"] == "compute" if _is_bound_known(first) else first["phase"] == "prefill"
     if part in ("gemm", "moe", "attention") and computes:
         return _COMPUTES

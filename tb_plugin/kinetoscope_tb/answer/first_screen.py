@@ -150,6 +150,9 @@ def _breakdown(answer: Answer) -> Iterator[Block]:
         return
     whole, count, noun = rows[-1], answer.steps, answer.step_noun
     unit = "The recording" if not count else f"Average of {count} {noun}s" if count > 1 else f"One {noun}"
+    if answer.steps_left_out:
+        of = f"of {count + answer.steps_left_out} {noun}s"
+        unit = f"Average of {count} {of}" if count > 1 else f"One {of}"
     spread = f" ± {text.time(whole['stdev_ns'])}" if whole["stdev_ns"] is not None else ""
     usual = f", {text.time(answer.usual_step_ns)} without the profiler" if answer.usual_step_ns else ""
     parts = [(row["category"], row["mean_ns"], row["share_frac"] or 0.0) for row in rows[:-1] if row["mean_ns"]]
@@ -159,6 +162,7 @@ def _breakdown(answer: Answer) -> Iterator[Block]:
         tuple((category, text.time(mean_ns), text.percent(share)) for category, mean_ns, share in parts),
         shares=tuple(share for _, _, share in parts),
         name_width=14,
+        remainder=answer.sentences.get("left_out", ""),
     )
     yield ""
 
@@ -263,8 +267,7 @@ def _table_lines(table: NameTable, width: int) -> Iterator[str]:
     for number, (name, *cells) in enumerate(table.rows):
         bar = "  " + "█" * round(_BAR * table.shares[number]) if table.shares else ""
         yield f"  {_cut(name, room):<{room}}{_cells(table.columns, cells)}{bar}".rstrip()
-    if table.remainder:
-        yield f"  {table.remainder}"
+    yield from _wrapped(table.remainder, width, "  ")
 
 
 def _cells(columns: Sequence[CellColumn], cells: Sequence[str]) -> str:

@@ -148,10 +148,11 @@ class Answer:
         claims: What was found, the verdict first; what is in order last.
         not_said: What can't be said, and why.
         numbers: The key numbers.
-        sentences: Facts as sentences, by topic: `tokens`, `mfu`, `peak`.
+        sentences: Facts as sentences, by topic: `tokens`, `mfu`, `peak`, `left_out`.
         rows: The first rows of the views that show where the time went, by the view's id.
         environment: The device and versions, in a line.
         steps: How many steps averages are over; 0 if none is marked.
+        steps_left_out: How many they leave out since not all of them was recorded; an inference server's don't count.
         step_noun: What a step is called.
         events: Number of events.
         window_ns: From the first event to the last.
@@ -173,6 +174,7 @@ class Answer:
     step_noun: str
     events: int
     window_ns: int
+    steps_left_out: int = 0
     step_ns: int = 0
     usual_step_ns: int | None = None
     claims: tuple[Claim, ...] = ()
@@ -218,7 +220,7 @@ class Answer:
     def values(self) -> dict[str, Any]:
         """The answer as JSON values, as docs/http_api.md describes them."""
         of_recording = ("run", "worker", "span", "ranks", "environment", "events", "window_ns")
-        of_steps = ("steps", "step_noun", "step_ns", "usual_step_ns")
+        of_steps = ("steps", "steps_left_out", "step_noun", "step_ns", "usual_step_ns")
         claims = [claim.values() for claim in self.claims]
         return {
             "state": "ready",

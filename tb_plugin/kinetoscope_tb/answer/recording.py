@@ -15,6 +15,7 @@ from ..diagnostics.diagnose import diagnose
 from ..entries import ENTRIES
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_iterations, has_snapshot
+from ..measures.recording.left_out_steps import left_out_steps
 from ..measures.recording.usual_step import usual_step
 from ..measures.time.idle import Windows
 from ..measures.time.idle_causes import gap_parts, matters
@@ -53,6 +54,7 @@ def recording_answer(trace: Trace, views: Views, frame_of: FrameOf) -> Answer:
         rows={view: part for view, part in rows.items() if view != "environment"},
         environment=_environment(trace, rows.get("environment", ())),
         steps=len(counted_steps(trace)) if has_steps(trace) else 0,
+        steps_left_out=sum(part.steps.size for part in left_out_steps(trace)),
         step_noun=step_noun(trace.steps),
         events=trace.meta.events,
         window_ns=trace.window[1] - trace.window[0],
@@ -76,18 +78,31 @@ def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
     mfu = answer.rows.get("mfu", ())
     without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
     is_rank = bool(trace.host_events["is_communication"].any())
-    sentences = {"tokens": _tokens(answer.rows.get("phases", ())), "mfu": _utilization(trace, mfu)}
+    left_out = " ".join(f"Left out: {part.words}, since {part.reason}." for part in left_out_steps(trace))
+    sentences = {
+        "tokens": _tokens(answer.rows.get("phases", ())),
+        "mfu": _utilization(trace, mfu),
+        "left_out": left_out,
+    }
     return replace(
         answer,
         claims=claims,
         step_ns=findings.step_ns,
         usual_step_ns=findings.usual_step_ns if usual_step(trace) else None,
-        not_said=(*not_said_of(claims), *unknowns, *dict.fromkeys(without_mfu)),
+        not_said=(*not_said_of(claims), *_steps_not_said(trace), *unknowns, *dict.fromkeys(without_mfu)),
         numbers=(*_numbers(answer.rows), *_idle(trace)),
         sentences={topic: sentence for topic, sentence in sentences.items() if sentence},
         **(_of_rank(trace) if is_rank else {}),
         rows={**answer.rows, "top": top} if top else answer.rows,
     )
+
+
+def _steps_not_said(trace: Trace) -> Iterator[NotSaid]:
+    """The steps that averages leave out, and why."""
+    for part in left_out_steps(trace):
+        yield NotSaid(
+            f"What {part.words} took.", f"Averages leave {part.pronoun} out, since {part.reason}.", part.remedy
+        )
 
 
 def _of_rank(trace: Trace) -> dict[str, Any]:

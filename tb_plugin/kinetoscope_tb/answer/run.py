@@ -8,6 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..advice.communication import EVEN_OUT, RECORD_ALL, SMALL_BYTES, WAITING
+from ..advice.facts import LEAST_SHARE
 from ..advice.model import Certainty, Culprit, Transfers
 from ..names import text
 from ..names.collectives import PEER_TO_PEER
@@ -245,10 +246,20 @@ def _after(claim: Claim, late: list[Claim], wait: str, noun: str, *, is_most: bo
 
 
 def _at_pace_of_others(claims: Sequence[Claim], rank_steps: Rows, recording: Answer) -> list[Claim]:
-    """The claims, those about the host of a rank that waits for others with what it saves alone, in order of that."""
+    """The claims, those about the host of a rank that waits for others with what it saves alone, in order of that.
+
+    What would save next to nothing then is no claim: the one that says what is in order says so.
+    """
     bounds = [_bounded_by_others(claim, rank_steps, recording) for claim in claims]
-    in_order = [claim for claim, bound in zip(claims, bounds, strict=True) if claim is bound]
-    for bound in (bound for claim, bound in zip(claims, bounds, strict=True) if claim is not bound):
+    least_ns = max(1.0, LEAST_SHARE * (recording.usual_step_ns or recording.step_ns))
+    of_others = [bound for claim, bound in zip(claims, bounds, strict=True) if claim is not bound]
+    hidden_claims = [bound for bound in of_others if (bound.saving_ns or 0) < least_ns]
+    in_order = [
+        _with_hidden(claim, hidden_claims) if claim.is_in_order else claim
+        for claim, bound in zip(claims, bounds, strict=True)
+        if claim is bound
+    ]
+    for bound in (bound for bound in of_others if bound not in hidden_claims):
         smaller = (
             i
             for i, other in enumerate(in_order)
@@ -256,6 +267,14 @@ def _at_pace_of_others(claims: Sequence[Claim], rank_steps: Rows, recording: Ans
         )
         in_order.insert(next(smaller, len(in_order)), bound)
     return in_order
+
+
+def _with_hidden(claim: Claim, hidden_claims: Sequence[Claim]) -> Claim:
+    """The claim about what is in order, with what else costs time that other ranks take, too."""
+    if not hidden_claims:
+        return claim
+    sentences = " ".join(f"{bound.title} {bound.evidence}" for bound in hidden_claims)
+    return replace(claim, evidence=f"{claim.evidence} Hidden by waiting for other ranks: {sentences}".strip())
 
 
 def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Claim:
@@ -279,8 +298,8 @@ def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Cla
         return claim
     evidence = (
         f"{claim.evidence} This rank waits {text.time(wait_ns)} per {recording.step_noun} for others, the slowest of "
-        f"which takes {text.time(slowest_ns)} without waiting: while it does, this rank alone saves at most "
-        f"{text.time(most_ns)}, not {text.time(saving_ns)}."
+        f"which takes {text.time(slowest_ns)} without waiting: while it does, this rank alone saves "
+        f"{f'at most {text.time(most_ns)}' if most_ns else 'nothing'}, not {text.time(saving_ns)}."
     )
     frac = None if claim.saving_frac is None else claim.saving_frac * most_ns / saving_ns
     low_ns, high_ns = (

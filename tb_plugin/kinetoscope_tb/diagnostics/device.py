@@ -8,16 +8,19 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from ..arrays.intervals import union, without
 from ..measures.recording.hardware_counters import HardwareCounter, hardware_counters
+from ..measures.recording.lost_launches import kernel_launches
 from ..measures.recording.throttling import LOW, Throttling, is_sm_clock, throttling
 from ..measures.recording.unrecorded_device import unrecorded_device
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..trace import Diagnostic, Trace
-from .physics.losses import kernel_launches
+from ..trace.model import Fault
 
 _AGREES = 0.01  # of the time
 _NOTICEABLE = 0.01  # of the time in which kernels ran
+_WITH_CALLS = "Record with ProfilerActivity.CPU and the device's activity together, without a filter of runtime calls."
 _CAUSES = {"Power": "power", "Temperature": "temperature"}
 
 
@@ -61,12 +64,13 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
     lone = device.filter((pl.col("launch") < 0) & (pl.col("op") < 0))  # old writers link the operator, not the call
     if lone.is_empty():
         return
-    if trace.launches.is_empty():
+    if lone.height == device.height and not kernel_launches(trace).any():
         yield Diagnostic(
             "launches_not_recorded",
             lone.height,
-            "No runtime calls were recorded, so device work belongs to no operator and no step. Record with "
-            "ProfilerActivity.CPU and the device's activity together.",
+            "No calls that launch device work were recorded, so it belongs to no operator and no step, and why devices "
+            f"are idle can't be said. {_WITH_CALLS}",
+            fault=_work_outside_steps(trace),
         )
         return
     without_correlation = lone.filter(pl.col("correlation") < 0)
@@ -95,6 +99,17 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
             "GPU events lack their launching call, though calls around it were recorded: the profiler lost it, or "
             "the file was cut. They count in totals, but for no operator and no step.",
         )
+
+
+def _work_outside_steps(trace: Trace) -> Fault | None:
+    """That steps end too early, since none has the device work that it launched; None if all of it lies in them."""
+    steps = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
+    begin, end = without(intervals_of(trace.device_events), union(*steps))
+    outside_ns = int((end - np.maximum(begin, steps[0][0])).clip(0).sum())
+    if not outside_ns:
+        return None
+    fact = f"No step has the device work that it launched, and {text.time(outside_ns)} of that lie behind the steps"
+    return Fault(fact, frozenset({"steps"}), _WITH_CALLS, outside_ns)
 
 
 def _of_ai_cpus(trace: Trace) -> Iterator[Diagnostic]:

@@ -87,7 +87,7 @@ def step_windows(steps: HostSteps, device: pl.DataFrame, launched_ns: Ints) -> p
     begin = max(steps.start[0], _tail_end(device, launched_ns, steps.start[0]))
     end = np.maximum(np.maximum.accumulate(np.maximum.reduce([steps.start, steps.end, last])), begin)
     start = np.maximum(steps.start, np.append(begin, end[:-1]))
-    columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~_is_missing_device_work(rows), rows)
+    columns = (steps.names, steps.start, steps.end, start, end, ~steps.is_cut & ~lacks_device_work(rows), rows)
     of_servers = ([None] * n, [None] * n, np.full(n, NONE))
     return pl.DataFrame(dict(zip(STEPS, [*columns, *of_servers], strict=True)), schema=STEPS)
 
@@ -159,8 +159,12 @@ def _time_after(rows: pl.DataFrame, at: int) -> int:
     return int((rows["end_ns"].to_numpy() - np.maximum(rows["start_ns"].to_numpy(), at)).clip(0).sum())
 
 
-def _is_missing_device_work(rows: Ints) -> NDArray[np.bool_]:
-    """Which of the last steps have no device work, or too little, because the recording ended before it ran."""
+def lacks_device_work(rows: Ints) -> NDArray[np.bool_]:
+    """Which of the last steps have no device work, or too little, because the recording ended before it ran.
+
+    Args:
+        rows: How many device rows each step has.
+    """
     is_missing = np.zeros(rows.size, bool)
     with_work = np.flatnonzero(rows)
     if with_work.size:

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.gather import map_categories
 from ...arrays.intervals import Ints
+from ...measures.recording.lost_launches import lost_launches, silent_steps, work_launches
 from ...names import text
-from ...names.calls import launches_graph, launches_kernel
-from ...trace import Diagnostic, Trace
+from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
 from . import limits
 from .times import Times
@@ -27,12 +26,12 @@ _LATER = "Let the device finish before the profiler stops, and record one step m
 
 def diagnose(times: Times) -> Iterator[Diagnostic]:
     """What was launched, but has no row."""
+    yield from _of_silent_steps(times)
+    launches_work, missing = work_launches(times.trace), lost_launches(times.trace)
+    if not missing.any():
+        return
     has_row = np.zeros(times.call_start.size, bool)
     has_row[times.launch[times.is_linked]] = True
-    launches_work = _launches_work(times.trace)
-    missing = launches_work & ~has_row
-    if not missing.any() or not has_row.any():
-        return
     last = times.call_start[has_row].max()
     blind = _blind_times(times, np.flatnonzero(launches_work), has_row)
     at_end = times.call_start[missing] > last
@@ -43,15 +42,22 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
             yield describe(times, calls, int(launches_work.sum()), affected_ns)
 
 
-def kernel_launches(trace: Trace) -> NDArray[np.bool_]:
-    """Which calls launch one kernel. Copies and fills may have no row of their own."""
-    return map_categories(trace.launches["name"], launches_kernel)
-
-
-def _launches_work(trace: Trace) -> NDArray[np.bool_]:
-    """Which calls must have rows: launches of kernels and graphs, but for those that are captured."""
-    launches: NDArray[np.bool_] = kernel_launches(trace) | map_categories(trace.launches["name"], launches_graph)
-    return launches & ~_in_capture(trace)
+def _of_silent_steps(times: Times) -> Iterator[Diagnostic]:
+    """Steps whose launches are lost with their work."""
+    steps, silent = times.trace.steps, silent_steps(times.trace)
+    if not silent.any():
+        return
+    start, end = (steps[side].to_numpy()[silent] for side in ("start_ns", "end_ns"))
+    affected_ns = times.idle_within_steps(start, end)
+    fact = f"In {int(silent.sum())} of {silent.size} steps operators launch nothing that launch work in the others"
+    yield Diagnostic(
+        "launches_lost",
+        int(silent.sum()),
+        f"{fact}: the profiler's buffers overflowed. For {text.percent(times.share(affected_ns))} of the steps the "
+        f"device may have been busy with what is missing. {_FEWER}",
+        level="loss",
+        fault=Fault(fact, _UNDERMINED, _FEWER, affected_ns),
+    )
 
 
 def _blind_times(times: Times, calls: NDArray[np.int64], has_row: NDArray[np.bool_]) -> tuple[Ints, Ints]:
@@ -96,13 +102,3 @@ def _of_end(times: Times, calls: NDArray[np.bool_], n_launches: int, affected_ns
         level="warning" if share > limits.NOTICEABLE else "note",
         fault=Fault(f"No GPU events belong to {of}", _UNDERMINED, _LATER, affected_ns),
     )
-
-
-def _in_capture(trace: Trace) -> NDArray[np.bool_]:
-    """Which calls were made during graph capture, when they launch nothing."""
-    launches = trace.launches
-    start = launches["start_ns"].to_numpy()
-    begins = np.sort(start[map_categories(launches["name"], lambda name: "StreamBeginCapture" in name)])
-    ends = np.sort(start[map_categories(launches["name"], lambda name: "StreamEndCapture" in name)])
-    is_inside: NDArray[np.bool_] = np.searchsorted(begins, start, "right") > np.searchsorted(ends, start, "left")
-    return is_inside

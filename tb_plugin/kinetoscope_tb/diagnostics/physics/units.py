@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import map_categories
 from ...arrays.intervals import Ints
+from ...measures.recording.lost_launches import kernel_launches
 from ...names import text
 from ...names.regex import regex
 from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
 from . import limits
-from .losses import kernel_launches
 from .times import Times
 
 _BETWEEN = regex(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")

@@ -201,7 +201,7 @@ def of_work(row: Mapping[str, Any]) -> str:
     if row["elements_frac"] is None:
         return (
             " It runs as many kernels as the others, in grids of the same size: its device is slower, or its inputs "
-            "are larger, which `record_shapes=True` would show."
+            "are larger, which their shapes would show."
         )
     return " It runs as many kernels of the same size as the others, on inputs as large: its device is slower."
 

@@ -7,7 +7,7 @@ roof if the device's limits and the shapes are known; otherwise the reason why n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from ...names.calls import launches_graph
 from ...names.kernel_kinds import kernel_kind
 from ...names.regex import regex
 from ...trace.model import Trace
+from ..recording.options import reason_in_trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
 from .matrix_work import FORMULAS, Unknown, matrix_work
 from .memory_work import NO_MODEL, memory_work
@@ -154,7 +155,8 @@ class KernelWork:
             .sort("time_ns", *keys, descending=[True, *(False for _ in keys)])
         )
         limits = Limits.of(trace)
-        groups = tuple(_group(row, limits, least=_LEAST_SHARE * total) for row in summed.drop("row").rows(named=True))
+        units = (_group(row, limits, least=_LEAST_SHARE * total) for row in summed.drop("row").rows(named=True))
+        groups = tuple(replace(unit, reason=reason_in_trace(trace, unit.reason)) for unit in units)
         group = np.zeros(kernels.height, np.int64)
         number = np.repeat(np.arange(summed.height), summed["row"].list.len().to_numpy())
         group[summed["row"].explode().to_numpy() if summed.height else []] = number

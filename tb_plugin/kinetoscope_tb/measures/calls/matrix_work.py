@@ -18,8 +18,8 @@ from ...names.regex import regex
 Shape = tuple[int, ...]
 
 NO_SHAPES = "Shapes weren't recorded; record_shapes=True records them."
-NO_VALUES = "Stride and padding weren't recorded; torch 2.1 and later record them with record_shapes=True."
-NO_MASK = "The required gradients weren't recorded; torch 2.1 and later record them with record_shapes=True."
+NO_VALUES = "Stride and padding weren't recorded with the shapes; torch 2.1 and later record them."
+NO_MASK = "The required gradients weren't recorded with the shapes; torch 2.1 and later record them."
 ODD_SHAPES = "The recorded shapes don't fit the operator."
 _MOST_FLOP = _MOST_BYTES = 2**50  # of one call: beyond it shapes are damage
 _CODE = regex(r"[0-9]{1,9}")

@@ -21,6 +21,7 @@ from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown, parse_list
 NO_MODEL = "No model of its work exists."
 NO_LIST_SHAPES = "Its inputs are lists of tensors, of which torch recorded no shapes."
 NO_DIMENSIONS = "Its tensors have no dimensions: it moves next to nothing."
+NO_TENSORS = "By the recording none of its inputs is a tensor."
 NO_TYPE = "The number format of its tensors isn't recorded."
 NO_EXPERTS = "Which experts its tokens chose isn't recorded, so the weights that it reads aren't known."
 _EXPERTS = regex(r"(?i)(?:^|[:_.])(?:fused_?)?moe(?:[:_.]|$)|_experts")
@@ -94,7 +95,7 @@ class _Inputs:
         """Why no tensor and no list among the inputs has a size."""
         if "TensorList" in self.types:
             return NO_LIST_SHAPES
-        return NO_DIMENSIONS if any(element_bytes(str(name)) for name in self.types) else NO_SHAPES
+        return NO_DIMENSIONS if any(element_bytes(str(name)) for name in self.types) else NO_TENSORS
 
 
 def _is_shape(sizes: Any) -> bool:

@@ -48,8 +48,8 @@ class OfDevice(Table):
 IS_RELATIVE = "Whether the trace has no totals, so that allocated memory is the change since the recording began."
 HINT = "No memory was recorded. Pass profile_memory=True to the profiler."
 NO_ADDRESSES = (
-    "No memory was recorded with addresses, which match releases with allocations. Pass profile_memory=True to the "
-    "profiler of torch 1.10 or later."
+    "No memory was recorded with addresses (torch 1.10 and later have them), which match releases with allocations. "
+    "Pass profile_memory=True to the profiler."
 )
 
 

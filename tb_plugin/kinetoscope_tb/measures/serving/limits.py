@@ -17,6 +17,7 @@ from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
 from ..recording.contents import has_graphs
+from ..recording.options import was_on
 from ..time.idle_causes import NOT_SHOWN
 from .attention import attention_work, has_ragged_attention, request_lengths
 from .costs import busy_families, family_times, idle_causes
@@ -32,6 +33,7 @@ _ALL = 0.995  # of the kernels' time; the rest may be rounded off
 _ANY = 1e-9  # of attention: kernels that rotate or write the cache count to the family, but aren't its work
 _NO_CALLS = "Graphs replay some of them: that needs a recording of the capture, with shapes."
 _NO_SHAPES = "Shapes weren't recorded (record_shapes=True), or the operator has no formula."
+_NO_FORMULA = "Some of its operators have no recorded shapes, or no formula."
 _NO_HEADS = "Its operators don't have the shapes of attention; some with a latent cache (MLA) don't."
 _NO_LENGTHS = "The lengths of the requests weren't recorded; annotations with details have them."
 
@@ -104,7 +106,7 @@ def _reason(trace: Trace, made: Iterations) -> pl.Expr:
     needs_capture = has_graphs(trace) and trace.replayed is None
     reasons = {
         "moe": NO_EXPERTS,
-        "gemm": _NO_CALLS if needs_capture else _NO_SHAPES,
+        "gemm": _NO_CALLS if needs_capture else _NO_FORMULA if was_on(trace, "record_shapes") else _NO_SHAPES,
         "attention": _NO_CALLS if needs_capture else _NO_HEADS,
     }
     if not any(request_lengths(trace, made)) and (has_ragged_attention(trace) or not needs_capture):

@@ -23,6 +23,7 @@ from ...measures.calls.op_calls import PROVENANCE
 from ...measures.calls.roofline import Limits, Roof, roof, why_impossible, with_doubts
 from ...measures.graphs.attribution import recorded_events
 from ...measures.recording.contents import has_matrix_work
+from ...measures.recording.options import reason_in_trace
 from ...names.device_peaks import TABLE_VERSION
 from ...names.text import percent
 from ...pictures import Roofline
@@ -154,7 +155,7 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
     try:
         work = matrix_work(name, shapes, types, values)
     except Unknown as unknown:
-        return row | {"why_unknown": " ".join([*reasons, str(unknown)])}
+        return row | {"why_unknown": " ".join([*reasons, reason_in_trace(trace, str(unknown))])}
     rates = _achieved_rates(work, row["time_ns"], call["calls"])
     if work.moved_bytes is None:
         reasons.append(NO_DTYPE if work.dtype is None else NO_BYTES)
@@ -251,8 +252,7 @@ VIEW = View(
     entry="Operators",
     place=Tab("Efficiency"),
     needs=has_matrix_work,
-    hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the "
-    "activities, and record_shapes=True for their sizes.",
+    hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the activities.",
     slices=Slices(events_of_row, row_of),
     reads_captures=True,
 )

@@ -97,6 +97,7 @@ VIEW = View(
     place=Detail("operators", also=("operators_by_shape",)),
     needs=has_stacks,
     hint="No call stacks were recorded. Pass with_stack=True to the profiler.",
+    option="with_stack",
     slices=Slices(events_of_row, "A detail of the row of its operator."),
     reads_captures=True,
 )

@@ -67,6 +67,6 @@ VIEW = View(
     entry="Idle",
     place=Part("launches"),
     needs=has_launches,
-    hint="No call launched GPU work. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    hint="No recorded call launched GPU work. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(events_of_row, row_of),
 )

@@ -103,6 +103,7 @@ VIEW = View(
     place=Tab("Tree"),
     needs=has_modules,
     hint="No calls of modules were recorded. Pass with_stack=True to the profiler: torch records them with stacks.",
+    option="with_stack",
     slices=Slices(events_of_row, row_of),
     reads_captures=True,
 )

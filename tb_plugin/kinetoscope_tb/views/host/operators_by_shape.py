@@ -35,6 +35,7 @@ VIEW = View(
     place=Tab("Shapes"),
     needs=has_input_shapes,
     hint="Shapes of inputs weren't recorded. Pass record_shapes=True to the profiler.",
+    option="record_shapes",
     slices=Slices(operator_events, row_of_operator, category="Operator"),
     reads_captures=True,
 )

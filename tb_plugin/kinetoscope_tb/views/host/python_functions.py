@@ -127,6 +127,7 @@ VIEW = View(
     entry="Python",
     needs=has_python_calls,
     hint="No Python calls were recorded. Pass with_stack=True to the profiler.",
+    option="with_stack",
     place=Tab("Functions"),
     slices=Slices(events_of_row, row_of),
 )

@@ -120,5 +120,6 @@ VIEW = View(
     entry="Memory",
     needs=has_memory,
     hint=HINT,
+    option="profile_memory",
     slices=Slices(events_of_row, row_of),
 )

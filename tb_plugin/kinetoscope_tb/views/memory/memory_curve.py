@@ -136,6 +136,7 @@ VIEW = View(
     place=Tab("Curve and peak"),
     needs=has_memory,
     hint=HINT,
+    option="profile_memory",
     within="moments",
     time=RowTime("time_ns"),
 )

@@ -88,6 +88,7 @@ VIEW = View(
     place=Part("memory_curve"),
     needs=has_memory,
     hint=HINT,
+    option="profile_memory",
     within="recording",
     time=RowTime("peak_ns"),
 )

@@ -110,6 +110,7 @@ VIEW = View(
     place=Tab("Events"),
     needs=has_memory,
     hint=HINT,
+    option="profile_memory",
     within="moments",
     slices=Slices(events_of_row, "An operator may make several allocations."),
     time=RowTime("allocated_ns", end="released_ns"),

@@ -70,5 +70,6 @@ VIEW = View(
     place=Part("memory_curve"),
     needs=has_memory,
     hint=HINT,
+    option="profile_memory",
     within="recording",
 )

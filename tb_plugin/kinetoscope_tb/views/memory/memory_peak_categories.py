@@ -77,6 +77,7 @@ VIEW = View(
     entry="Memory",
     needs=has_memory_categories,
     hint=NO_ADDRESSES,
+    option="profile_memory",
     place=Part("memory_curve"),
     within="recording",
 )

@@ -126,4 +126,5 @@ VIEW = View(
     within="recording",
     needs=has_memory,
     hint=HINT,
+    option="profile_memory",
 )

@@ -13,6 +13,7 @@ from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
+from ...measures.recording.lost_launches import are_launches_known, lone_rows
 from ...measures.recording.vendor import vendor_terms
 from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
@@ -48,6 +49,13 @@ _CAUSES = {
     NOT_SHOWN: (text.as_clause(NOT_IN_RECORDING), "warning"),
 }
 """Each cause in words, and its color on the page."""
+_UNKNOWN = (
+    NOT_SHOWN,
+    "What the critical path is can't be said: which calls launched device work isn't recorded.",
+    "Without them a path knows what the host does and what each stream runs, but not what waits for what.",
+    "low",
+    "health",
+)
 
 
 class CriticalPathSummary(Table):
@@ -63,13 +71,17 @@ class CriticalPathSummary(Table):
     title = Column(PROSE, "The largest part of the path, or its culprit if that is a quarter of the path or more.")
     evidence = Column(PROSE, "What is most of that, the other large parts, and the longest time in a row on the host.")
     confidence = Column(
-        TEXT, "low: most of the path is not in the recording, or waits that it doesn't explain; else high."
+        TEXT,
+        "low: most of the path is not in the recording, or waits that it doesn't explain, or launches aren't; else "
+        "high.",
     )
     view = Column(TEXT, "Id of the view that says what to do.")
 
 
 def critical_path_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no step has a path."""
+    if lone_rows(trace).all() and trace.device_events.height:
+        return CriticalPathSummary.of(pl.DataFrame([_UNKNOWN], schema=CriticalPathSummary.schema(), orient="row"))
     culprits, steps = path_culprits(trace), counted_steps(trace)
     path = path_explanation(trace).path.with_row_index("segment").cast({"segment": pl.Int64})
     path = path.select("segment", "start_ns", is_host=~pl.col("class").is_in(list(ON_DEVICE)))
@@ -104,7 +116,8 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
         sentences.append(saves)
     if trace.device_events.height and pieces["is_host"].any():
         sentences.append(_longest_on_host(trace, pieces, words))
-    confidence = "low" if cause in (NOT_SHOWN, "unexplained") else "high"
+    is_unknown = cause in (NOT_SHOWN, "unexplained") or not are_launches_known(trace)
+    confidence = "low" if is_unknown else "high"
     return cause, title, " ".join(sentences), confidence, "advice"
 
 

@@ -1,0 +1,102 @@
+"""Launches whose work isn't in the recording: the profiler's buffers were lost, or the work ran after the end.
+
+Copies, fills and what is launched while a graph is captured need no rows. Where the buffers took the launches along,
+operators that launch work in other steps launch none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ...arrays.gather import NONE, gather, map_categories
+from ...names.calls import launches_graph, launches_kernel
+from ...trace import Trace
+from ...trace.results import once_per_recording
+
+Mask = NDArray[np.bool_]
+
+_NEARLY_ALL = 0.9  # of an operator's calls launch work, unless its inputs are on the host
+_FEW_LONE = 0.05  # of the rows of devices
+_FEW_CALLS = 20  # of a step, which say nothing
+
+
+def kernel_launches(trace: Trace) -> Mask:
+    """Which calls launch one kernel. Copies and fills may have no row of their own."""
+    return map_categories(trace.launches["name"], launches_kernel)
+
+
+@once_per_recording
+def work_launches(trace: Trace) -> Mask:
+    """Which calls must have rows: launches of kernels and graphs, but for those that are captured."""
+    launches: Mask = kernel_launches(trace) | map_categories(trace.launches["name"], launches_graph)
+    return launches & ~_in_capture(trace)
+
+
+@once_per_recording
+def lost_launches(trace: Trace) -> Mask:
+    """Which of these have none; none of them where no call has any, as where nothing of devices was recorded."""
+    is_linked = (trace.device_events["launch"] != NONE).any()
+    are_lost: Mask = missing_work(trace) & is_linked
+    return are_lost
+
+
+@once_per_recording
+def missing_work(trace: Trace) -> Mask:
+    """Which of these have no row that is known to be theirs."""
+    launch = trace.device_events["launch"].to_numpy()
+    has_row = np.zeros(trace.launches.height, bool)
+    has_row[launch[launch != NONE]] = True
+    missing: Mask = work_launches(trace) & ~has_row
+    return missing
+
+
+@once_per_recording
+def silent_steps(trace: Trace) -> Mask:
+    """Which steps call operators that launch work in the other steps, and have no launch at all."""
+    host, launches, count = trace.host_events, trace.launches, trace.steps.height
+    silent = np.zeros(count, bool)
+    own = work_launches(trace)
+    step, op = (launches[name].to_numpy()[own] for name in ("step", "op"))
+    has_work = np.bincount(step[step >= 0], minlength=count) > 0
+    if has_work.all() or not has_work.any():
+        return silent
+    does_launch = np.zeros(host.height, bool)
+    does_launch[op[op >= 0]] = True
+    code, host_step = host["name"].to_physical().fill_null(0).to_numpy(), host["step"].to_numpy()
+    with_work = gather(has_work, host_step, missing=False)
+    calls = np.bincount(code[with_work], minlength=int(code.max(initial=0)) + 1)
+    launch_calls = np.bincount(code[with_work & does_launch], minlength=calls.size)
+    always = (launch_calls >= _NEARLY_ALL * calls) & (launch_calls > 0)
+    usual_launches = np.bincount(host_step[always[code] & (host_step >= 0)], minlength=count)
+    is_silent: Mask = ~has_work & (usual_launches >= _FEW_CALLS)
+    return is_silent
+
+
+@once_per_recording
+def lone_rows(trace: Trace) -> Mask:
+    """Which device rows have no recorded launch, but for those that precede the first row of their stream that has.
+
+    These were launched before the recording began.
+    """
+    rows = trace.device_events.select("device", "stream", "start_ns", is_lone=pl.col("launch") == NONE)
+    first = pl.col("start_ns").filter(~pl.col("is_lone")).min().over("device", "stream")
+    is_meant = pl.col("is_lone") & (first.is_null() | (pl.col("start_ns") >= first))
+    lone: Mask = rows.select(is_meant.fill_null(value=False)).to_series().to_numpy()
+    return lone
+
+
+def are_launches_known(trace: Trace) -> bool:
+    """Whether it is recorded which calls launch work: else a graph of the step doesn't say what waits for what."""
+    return bool(lone_rows(trace).sum() <= _FEW_LONE * trace.device_events.height)
+
+
+def _in_capture(trace: Trace) -> Mask:
+    """Which calls were made during graph capture, when they launch nothing."""
+    launches = trace.launches
+    start = launches["start_ns"].to_numpy()
+    begins = np.sort(start[map_categories(launches["name"], lambda name: "StreamBeginCapture" in name)])
+    ends = np.sort(start[map_categories(launches["name"], lambda name: "StreamEndCapture" in name)])
+    is_inside: Mask = np.searchsorted(begins, start, "right") > np.searchsorted(ends, start, "left")
+    return is_inside
