@@ -7,7 +7,8 @@ Each function counts with its time while no device works and nothing communicate
 itself named: inner functions come first, so that a function isn't named for what it calls. One is named if the means of
 both sides differ by more than their steps vary, in the direction of the step, and by more than all else on the host
 does: a slower host isn't the fault of what takes most of it. The training loop says nothing, and a function of one side
-alone is not new where the other side has one in its stead.
+alone is not new where the other side has one in its stead. Equal calls of operators that take longer say something of
+the operators, which have rows of their own, and nothing of the function that calls them.
 
 Files and lines move between versions. So a function is the same by the name of its file and its own; if a file defines
 several of this name, as methods of classes, by their order, and where their numbers differ, all of them together.
@@ -45,6 +46,7 @@ _MUCH = 0.25  # of the step's change
 _LOOP = 0.9  # of the step: what is open as long in both recordings is the training loop
 _LONGER = 1.2  # times as long as by the pace of the rest: equal code takes so much longer on another day
 _SOME = 0.1  # of the host's time: less has no pace
+_EQUAL, _MOSTLY = 0.02, 0.5  # more calls of operators, and of a function's difference
 _IN_ITS_STEAD = 0.25  # of a function's time
 _NOT_OF_HOST, _OF_HOST = CATEGORIES[:4], CATEGORIES[4:]
 
@@ -111,6 +113,9 @@ class _Side:
         active = activities(trace)
         waits = host_activities(trace)["synchronizing"]
         self._left_out = merge([*(active[category] for category in _NOT_OF_HOST), waits])
+        is_operator = (trace.host_events["kind"] == "operator").to_numpy()
+        self._operators = intervals_of(trace.host_events, is_operator)
+        self._operator_starts = np.sort(trace.host_events["start_ns"].to_numpy()[is_operator])
         self._spans_with_name = merge([])
         self._ns_with_name = 0.0
         sums = self._calls.group_by("name").agg(pl.col("dur_ns").sum() / len(self._steps))
@@ -124,6 +129,15 @@ class _Side:
         counts = end - start - length_within(self._left_out, start, end)
         nth = np.searchsorted(self._steps, rows["step"].to_numpy())
         return np.bincount(nth, counts, len(self._steps)).astype(np.float64)
+
+    def operator_calls(self, name: str) -> float:
+        """How many operators begin in a function in the average step."""
+        first, last = (np.searchsorted(self._operator_starts, at) for at in self._spans(name))
+        return float((last - first).sum()) / len(self._steps)
+
+    def operators_ns(self, name: str) -> float:
+        """How long operators run in a function in the average step."""
+        return float(length_within(self._operators, *self._spans(name)).sum()) / len(self._steps)
 
     def rest_ns(self, own_ns: Floats) -> float:
         """The time of the host in the average step without a function and those that have their names."""
@@ -155,7 +169,8 @@ def _changes(kind: str, base: Trace, new: Trace) -> list[HostChange]:
         base_ns, new_ns = (side.own_ns(name) for side in sides)
         is_rest = any(side.calls_one_left_out(name) for side in sides)
         change = HostChange(kind, name, base_ns, new_ns, is_rest)
-        if _is_worth_a_word(change, sides) and not _is_in_place_of_another(change, sides):
+        is_other_code = not _is_of_equal_operators(change, sides) and not _is_in_place_of_another(change, sides)
+        if is_other_code and _is_worth_a_word(change, sides):
             changes.append(change)
             for side, own_ns in zip(sides, (base_ns, new_ns), strict=True):
                 side.leave_out(name, own_ns)
@@ -206,6 +221,15 @@ def _is_worth_a_word(change: HostChange, sides: Sequence[_Side]) -> bool:
         pace = max(pace, longer.rest_ns(long_ns) / shorter.rest_ns(short_ns))
     expected_ns = pace * float(short_ns.mean())
     return float(long_ns.mean()) >= max(_LONGER * expected_ns, expected_ns + _least_ns(sides))
+
+
+def _is_of_equal_operators(change: HostChange, sides: Sequence[_Side]) -> bool:
+    """Whether a function calls as many operators on both sides, and these take most of what it takes longer."""
+    before, after = (side.operator_calls(change.name) for side in sides)
+    if abs(after - before) > _EQUAL * min(before, after):
+        return False
+    of_operators = sides[1].operators_ns(change.name) - sides[0].operators_ns(change.name)
+    return abs(of_operators) >= _MOSTLY * abs(change.delta_ns) and of_operators * change.delta_ns > 0
 
 
 def _is_in_place_of_another(change: HostChange, sides: Sequence[_Side]) -> bool:

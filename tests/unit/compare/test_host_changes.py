@@ -89,6 +89,23 @@ def test_no_function_is_named_where_all_the_host_is_slower():
     assert [change.name for change in host_changes(base, slow)] == ["data.py: check_labels"]
 
 
+def with_operators(count, ms):
+    """Steps of 20 ms and a function of some ms that consists of so many operators."""
+    builder = TraceBuilder()
+    for step in range(STEPS):
+        at = step * 40 * MS
+        builder.step(step, at, (20 + ms) * MS).op("aten::mm", at, 5 * MS).python(CHECK, at + 6 * MS, ms * MS)
+        for nth in range(count):
+            builder.op("aten::item", at + 6 * MS + nth * ms * MS // count, ms * MS // count)
+    return builder.build()
+
+
+def test_equal_operators_that_take_longer_are_no_fault_of_the_function_that_calls_them():
+    assert host_changes(with_operators(10, 2), with_operators(10, 6)) == []
+    (change,) = host_changes(with_operators(10, 2), with_operators(30, 6))
+    assert (change.name, change.delta_ns) == ("data.py: check_labels", 4 * MS)
+
+
 def test_a_little_longer_is_no_change_of_code():
     assert sentences(recording((COLLATE, 10)), recording((COLLATE, 11))) == ""
 
