@@ -18,6 +18,7 @@ from browser.traces import (
     chain,
     collectives,
     deep,
+    labels,
     launches_only,
     layers,
     many_gaps,
@@ -104,6 +105,8 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "ranges/rank0.5.pt.trace.json", ranges())
     write(folder, "layers/rank0.5.pt.trace.json", layers())
     write(folder, "memory/rank0.5.pt.trace.json", memory())
+    write(folder, "labels/rank0.5.pt.trace.json", labels(70))
+    write(folder, "labels/rank0.9.pt.trace.json", labels(3_000))
     write(folder, "many_gaps/rank0.5.pt.trace.json", many_gaps())
     write(folder, "broken/rank0.5.pt.trace.json", "this is no JSON")
     for rank, start in enumerate((100_000, 700_000)):

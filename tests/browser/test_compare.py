@@ -109,6 +109,20 @@ def test_the_overview_lays_both_average_steps_over_each_other(app: App, artifact
     page.screenshot(path=artifacts / "compared-overview.png")
 
 
+def test_the_function_that_makes_the_host_take_longer_is_named(app: App, artifacts: Path):
+    labels = {"run": "labels", "worker": "rank0", "span": "9"}
+    page = app.open("overview", **labels, base_run="labels", base_worker="rank0", base_span="5")
+    answer = page.locator(".answer")
+    expect(answer).to_contain_text("data.py: check_labels takes 2.93 ms more per step: 0.07 → 3 ms.")
+    expect(answer.locator("code")).to_have_text("data.py: check_labels")
+    expect(page.get_by_text("Largest change beyond noise")).to_contain_text(
+        "data.py: check_labels (function), +2.93 ms"
+    )
+    expect(page.locator(".changes tbody tr").first).to_contain_text("data.py: check_labels")
+    page.screenshot(path=artifacts / "compared-function.png")
+    assert Axe().run(page).violations_count == 0
+
+
 def test_the_difference_of_the_step_is_a_sentence_bars_and_terms_that_open_on_both_sides(app: App, artifacts: Path):
     page = app.open("overview", **TRACE, **BASE)
     page.get_by_role("button", name="Step difference").click()

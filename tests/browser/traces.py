@@ -42,6 +42,16 @@ def training(steps: int = 4, *, device: bool = True) -> str:
     return builder.text()
 
 
+def labels(check_us: int) -> str:
+    """A trace of five steps on the host, in which a function of the program checks labels for so long."""
+    builder = TraceBuilder()
+    for step in range(5):
+        start = step * 40_000_000
+        builder.step(step, start, 10_000_000 + check_us * US).op("aten::mm", start, 9_000_000)
+        builder.python("data.py(44): check_labels", start + 9_500_000, check_us * US)
+    return builder.text()
+
+
 def lossy() -> str:
     """A trace of 250 launches into an idle device, the first 100 of which have no GPU event."""
     machine = Machine()

@@ -13,12 +13,14 @@ import numpy as np
 import polars as pl
 
 from ..errors import BadParameter
+from ..measures.recording.contents import has_device_events
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..table import DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ..trace import Trace
 from ..view import View
 from .comparison import Basis, compare, verdict
 from .headline import headline
+from .host_changes import ANNOTATION, FUNCTION, HostChange, host_changes, sentences
 from .statistics import Spread, margin
 
 ID = "changes"  # what the command line and HTTP call it, where they name a view
@@ -38,8 +40,9 @@ class Changes(Table):
 
     kind = Column(
         TEXT,
-        "category, kernel, operator, idle cause, environment, or communication: where all ranks are recorded, how much "
-        "of its exposed time is waiting for other ranks, and how much moves data.",
+        "category, kernel, operator, idle cause, environment; function or annotation: what makes the host's part of "
+        "the step longer or shorter, by its time while no device works; communication: where all ranks are recorded, "
+        "how much of its exposed time is waiting for other ranks, and how much moves data.",
     )
     name = Column(TEXT, "Its name.")
     base_ns = Column(DURATION, "Time per step in the base.", adds_up=False)
@@ -63,7 +66,7 @@ class ChangeList:
     """What changed.
 
     Args:
-        headline: How the average step changed, in a sentence.
+        headline: How the average step changed, in a sentence, and which functions of the program do it.
         basis: The steps that the values refer to.
         frame: CHANGES, the largest first, then the environment.
     """
@@ -85,24 +88,29 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     rows = [_rows(KINDS[name], comparison.frame, comparison.columns[0]) for name, comparison in of_views.items()]
     basis = of_views["overview"].basis
     rows += _idle_causes(views["idle"], base, new, basis)
+    of_host = host_changes(base, new) if has_steps(base) and has_steps(new) and not basis.why_uncertain else []
+    rows += [_of_function(change) for change in of_host]
     amounts = pl.concat([pl.DataFrame(schema=Changes.schema()), *rows], how="diagonal")
     amounts = amounts.filter(pl.col("name") != "Step")
     both = pl.concat([_in_order(amounts), _facts(views["environment"], base, new)], how="diagonal")
     why_only_shares = basis.why_not if basis.is_of_shares else ""
-    sentence = headline(base, new, basis.why_uncertain, why_only_shares)
-    return ChangeList(sentence, basis, Changes.of(both.select(Changes.schema().names())))
+    uses_device = has_device_events(base) or has_device_events(new)
+    answers = [headline(base, new, basis.why_uncertain, why_only_shares), *sentences(of_host, uses_device=uses_device)]
+    return ChangeList(" ".join(answers), basis, Changes.of(both.select(Changes.schema().names())))
 
 
 def _in_order(amounts: pl.DataFrame) -> pl.DataFrame:
     """The largest changes of all kinds, the largest first.
 
-    What the other kinds say of communication includes its waiting, so that comes first where it is most of the largest.
+    What the other kinds say of communication includes its waiting, and a function of the program is what a category
+    consists of, so these come first where they are most of the largest.
     """
     size = pl.coalesce(pl.col("delta_ns").abs().cast(pl.Float64), pl.col("delta_frac").abs())
     largest = amounts.with_columns(size=size).filter(
         (pl.col("size") > 0) & (pl.col("size") >= _LEAST_FRAC * pl.col("size").max())
     )
-    is_cause = (pl.col("kind") == OF_COMMUNICATION) & (pl.col("size") >= _MOSTLY * pl.col("size").max())
+    is_large = pl.col("size") >= _MOSTLY * pl.col("size").max()
+    is_cause = pl.col("kind").is_in([OF_COMMUNICATION, FUNCTION, ANNOTATION]) & is_large
     order = largest.with_columns(is_cause=is_cause)
     order = order.sort("is_cause", "size", "kind", "name", descending=[True, True, False, False])
     return order.head(MOST).drop("size", "is_cause")
@@ -133,6 +141,12 @@ def _of_steps(kind: str, sides: Sequence[pl.DataFrame], *, is_judged: bool) -> p
     return _compare_means(kind, sides[0].columns, means[0], means[1], limit, unit="ns")
 
 
+def _of_function(change: HostChange) -> pl.DataFrame:
+    """The time of a function while no device works."""
+    sides = [pl.DataFrame({change.name: own_ns}) for own_ns in (change.base_ns, change.new_ns)]
+    return _of_steps(change.kind, sides, is_judged=True)
+
+
 def _lacks(view: View, base: Trace, new: Trace) -> bool:
     return view.is_missing(base) or view.is_missing(new)
 
@@ -158,16 +172,21 @@ def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.D
     if _lacks(view, base, new):
         return []
     sides = [_causes_by_step(view, trace) for trace in (base, new)]
-    names = [name for name in sides[0].columns if name not in ("window_ns",)]
-    causes = [side.select(names) for side in sides]
+    causes = [side.drop("window_ns").rename(_cause_words) for side in sides]
     if basis.is_of_shares:
         shares = [
             cause.to_numpy().astype(np.float64).sum(axis=0) / max(1, side["window_ns"].sum())
             for cause, side in zip(causes, sides, strict=True)
         ]
-        return [_compare_means("idle cause", names, shares[0], shares[1], None)]
+        return [_compare_means("idle cause", causes[0].columns, shares[0], shares[1], None)]
     is_judged = has_steps(base) and has_steps(new) and not basis.why_uncertain
     return [_of_steps("idle cause", causes, is_judged=is_judged)]
+
+
+def _cause_words(name: str) -> str:
+    """What a column of idle time is called, such as `host: data loading`."""
+    words = name.removesuffix("_ns").replace("_", " ")
+    return words.replace("late ", "host: ", 1) if words.startswith("late ") else words
 
 
 def _causes_by_step(view: View, trace: Trace) -> pl.DataFrame:
@@ -182,10 +201,8 @@ def _compare_means(
     of: str, names: list[str], base: np.ndarray, new: np.ndarray, limit: np.ndarray | None, unit: str = "frac"
 ) -> pl.DataFrame:
     dtype = pl.Int64 if unit == "ns" else pl.Float64
-    texts = [name.removesuffix("_ns").removeprefix("late_").replace("_", " ") for name in names]
-    host = [f"host: {text}" if name.startswith("late_") else text for name, text in zip(names, texts, strict=True)]
     noise = np.full(len(names), np.nan) if limit is None else limit
-    frame = pl.DataFrame({"name": host, "base": base, "new": new, "noise": noise}).with_columns(
+    frame = pl.DataFrame({"name": names, "base": base, "new": new, "noise": noise}).with_columns(
         pl.col("base", "new").round().cast(dtype) if unit == "ns" else pl.col("base", "new"),
         pl.col("noise").fill_nan(None),
         kind=pl.lit(of),
