@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of one recording, and one of a run with a worker that can't be read."""
+    """Reports of the first and of all recordings of a run with a worker that can't be read."""
     folder = tmp_path_factory.mktemp("reports")
     write(folder, "made/rank0.5.pt.trace.json", training())
     write(folder, "made/rank1.5.pt.trace.json", training(6))
@@ -66,6 +66,13 @@ def test_every_view_is_in_it(offline: Page, reports: Path, artifacts: Path):
         expect(page.get_by_role("heading", level=1)).to_have_text(view.entry)
         expect(page.locator("main")).not_to_contain_text("default state of each view")
     assert Axe().run(page).violations_count == 0
+
+
+def test_the_report_of_a_run_begins_with_what_its_ranks_say(offline: Page, reports: Path):
+    for file in ("all.html", "one.html"):
+        page = opened(offline, reports / file)
+        expect(page.get_by_role("region", name="Run advice")).to_be_visible()
+        expect(page.get_by_role("region", name="Verdict")).to_be_visible()
 
 
 def test_the_menus_choose_among_the_workers_and_the_address_follows(offline: Page, reports: Path):

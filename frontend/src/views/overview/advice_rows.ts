@@ -2,7 +2,7 @@
 
 import type { RowSlices } from "../../api/row_slices.ts";
 import type { Summary } from "../../api/types.ts";
-import { quantity, type Value } from "../../format/numbers.ts";
+import { timeRange, type Value } from "../../format/numbers.ts";
 import { slicesIn } from "../../app/router.ts";
 import { unbroken } from "../sentence.tsx";
 
@@ -74,7 +74,7 @@ export const adviceRows = ({ verdict, also }: Summary): Advice[] =>
       action: unbroken(claim.action),
       saving,
       share,
-      range: high === null ? "" : `${quantity(low, "duration")} to ${quantity(high, "duration")}`,
+      range: low === null || high === null ? "" : timeRange(low, high),
       confidence,
       view,
       filter,

@@ -54,8 +54,9 @@ function runClaims({ verdict, also }: Summary): Table {
 
 /** Whether a rank is slow: by the summary, as all else on the page; by the ranks alone before the trace is read. */
 export function RunVerdict({ summary: { answer } }: { summary: ShownAnswer<Summary> }) {
-  const hasRanks = workersOf(trace.value.run).length > 1, isKnown = answer?.state === "ready";
-  const ofRun = useAnswerIf(hasRanks && answer !== null && !(isKnown && answer.ranks), OF_RUN).answer;
+  const known = answer?.state === "ready" && answer.ranks ? answer : null;
+  const hasRanks = known !== null || workersOf(trace.value.run).length > 1;
+  const ofRun = useAnswerIf(hasRanks && answer !== null && !known, OF_RUN).answer;
   if (!hasRanks) return null;
-  return <FirstRow view={OF_RUN} answer={isKnown && ofRun?.state !== "loading" ? runClaims(answer) : ofRun} />;
+  return <FirstRow view={OF_RUN} answer={known && ofRun?.state !== "loading" ? runClaims(known) : ofRun} />;
 }
