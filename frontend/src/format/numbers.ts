@@ -235,3 +235,6 @@ export function cutAmong(sorted: string[], text: string, length: number): string
 }
 
 export const plural = (count: number, noun: string): string => `${decimal(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+/** Keeps numbers and their units on one line. */
+export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");

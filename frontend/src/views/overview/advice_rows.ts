@@ -2,9 +2,8 @@
 
 import type { RowSlices } from "../../api/row_slices.ts";
 import type { Summary } from "../../api/types.ts";
-import { timeRange, type Value } from "../../format/numbers.ts";
+import { timeRange, unbroken, type Value } from "../../format/numbers.ts";
 import { slicesIn } from "../../app/router.ts";
-import { unbroken } from "../sentence.tsx";
 
 /** The rule that reports what is fine; it comes last, or alone if there is nothing to fix. */
 const NOTHING_TO_FIX = "nothing_to_fix";

@@ -17,17 +17,14 @@ export function Verdict({ summary, unit, isComparing }: { summary: Summary; unit
   return (
     <Banner label="Verdict" color={colorOf(advice)} title={advice.title} evidence={advice.evidence}>
       {saving !== null && (
-        <b
-          data-tip={`What this cause takes at most${
-            range && `: ${range}`
-          }; after the fix, another one may take its place`}
-        >
+        <b data-tip="What this cause takes at most; after the fix, another one may take its place">
           up to −{quantity(saving, "duration")}
         </b>
       )}
       {isUnknown(advice) && <b>can’t tell</b>}
       {!isUnknown(advice) && !isAllWell(advice) && (
         <small>
+          {range && `${range} · `}
           {share !== null && `${percent(share)} % of ${unit.words} · `}
           confidence {confidence}
         </small>
