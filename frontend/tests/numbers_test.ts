@@ -15,6 +15,7 @@ import {
   scaled,
   scaleFor,
   shorten,
+  timeRange,
 } from "../src/format/numbers.ts";
 
 Deno.test("a column has one unit and as many decimals as its smallest value needs, at most two more than its largest", () => {
@@ -129,4 +130,10 @@ Deno.test("a cut name keeps its beginning and what tells it from others that beg
 
 Deno.test("sizes of files are in the units of file managers", () => {
   same([300, 1_384_658, 25_000_000, 3.2e9].map(fileSize), ["0.3 KB", "1.4 MB", "25 MB", "3.2 GB"]);
+});
+
+Deno.test("a range of times names its unit once, and that of nothing not at all", () => {
+  is(timeRange(6_900_000, 8_100_000), "6.9 to 8.1 ms");
+  is(timeRange(890_000, 8_100_000), "890 µs to 8.1 ms");
+  is(timeRange(0, 8_100_000), "0 to 8.1 ms");
 });

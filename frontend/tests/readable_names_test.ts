@@ -1,5 +1,5 @@
 import { strictEqual as is } from "node:assert/strict";
-import { functionName, idInWords } from "../src/format/readable_names.ts";
+import { functionName, idInWords, isReadableOtherwise, readableName } from "../src/format/readable_names.ts";
 
 Deno.test("a function without a file is called as its callers write it", () => {
   is(functionName("<built-in function zoom_shift>"), "zoom_shift");
@@ -10,6 +10,12 @@ Deno.test("a function without a file is called as its callers write it", () => {
   is(functionName("<built-in method f of pybind11_builtins.pybind11_detail_function_record_v1 object>"), "f");
   is(functionName("<built-in method weird name>"), "<built-in method weird name>");
   is(functionName("train.py(3): step"), "train.py(3): step");
+});
+
+Deno.test("the range of a step is called like the step", () => {
+  is(readableName("ProfilerStep#22"), "Step 22");
+  is(isReadableOtherwise("ProfilerStep#22"), true);
+  is(readableName("ProfilerStep#22 of mine"), "ProfilerStep#22 of mine");
 });
 
 Deno.test("the id of a rule is words", () => {

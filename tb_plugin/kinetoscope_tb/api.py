@@ -36,7 +36,7 @@ from .trace import Trace
 from .views import EVERY_VIEW, VIEWS
 from .web.app import Site
 from .web.frame import FramePage
-from .web.report import report
+from .web.report import WholeRun, report
 
 if TYPE_CHECKING:
     from .distributed.run import Ranks
@@ -225,11 +225,9 @@ class Profile:
         It is what `kinetoscope report` writes: without the timeline, comparisons and single events.
         """
         is_of_run = len(self._listing.runs[self.run]) > 1
-        views, ranks = (EVERY_VIEW, self._ranks_of) if is_of_run else (VIEWS, None)
-        return Report(self._title, report([(self._file, self._trace)], 1, views, ranks_of=ranks, is_framed=True))
-
-    def _ranks_of(self, _: TraceFile, scope: str) -> Ranks:
-        return self._ranks(scope)
+        run = WholeRun(lambda _, scope: self._ranks(scope), lambda _, worker: self._answer_of(worker))
+        views, whole = (EVERY_VIEW, run) if is_of_run else (VIEWS, None)
+        return Report(self._title, report([(self._file, self._trace)], 1, views, run=whole, is_framed=True))
 
     @property
     def _title(self) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
-from kinetoscope_tb.advice.saving_range import saving_range
+from kinetoscope_tb.advice.saving_range import Change, range_of_delays
 from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.reader import read
@@ -269,7 +269,8 @@ def prediction(measured: Measurement, trace: Trace) -> Prediction:
     """What the graph of the recording before the change says."""
     explained, facts = path_explanation(trace), Facts(trace)
     per_step = saved_ns(explained, trace, measured.target, measured.less)
-    bounds = saving_range(facts, Candidate("the target"), explained, np.round(per_step).astype(np.int64))
+    change = Change(Candidate("the target"), np.round(per_step).astype(np.int64))
+    bounds = range_of_delays(facts, change, explained)
     saved, least, most = (ns / facts.usual_step_ns for ns in (facts.mean(per_step), *bounds))
     if measured.hides:  # all that the part's absence saves, as long as the rest takes longer than the part
         saved, most = min(saved, 1 - saved), min(most, 0.5)

@@ -111,10 +111,12 @@ async (inBothThemes) => {
   // Tables
 
   const LEAST_RANKED = 5; // rows: numbers of fewer descend by chance
+  /** The number in a cell: next to none where it says "<0.1" or "≈0", none where it is missing. */
+  const numberIn = (text) => parseFloat(text.replace(/^[<≈].*/, "0").replace("−", "-").replaceAll("\u202f", ""));
   /** Whether the numbers of a column descend from row to row, though the page doesn't say so. */
   function ranksRows(table, { cellIndex }) {
     const cells = [...table.querySelectorAll("tr.row")].map(({ cells }) => cells[cellIndex]);
-    const numbers = cells.filter((cell) => cell.matches(".number")).map(({ innerText }) => parseFloat(innerText));
+    const numbers = cells.filter((cell) => cell.matches(".number")).map(({ innerText }) => numberIn(innerText));
     const known = numbers.findIndex(Number.isNaN) < 0 ? numbers : numbers.slice(0, numbers.findIndex(Number.isNaN));
     return new Set(known).size >= LEAST_RANKED && known.every((value, at) => !at || value <= known[at - 1]);
   }

@@ -44,6 +44,9 @@ def test_each_part_of_the_bar_has_a_slider_and_its_name_in_the_table(app: App):
     slider = parts.first.get_by_role("slider")
     slider.press("End")
     expect(parts.first.locator("output")).to_contain_text("100 % less saves")
+    expect(parts.first.locator("output .quiet")).to_have_text(
+        re.compile(r"^[\d.]+ [mµ]s \([\d.]+( [mµ]s)? to [\d.]+ [mµ]s\)$")
+    )
     expect(page).to_have_url(re.compile("faster=[a-z_]+(%3A|:)100"))
     table = page.get_by_label("Critical path by part", exact=True)
     expect(table.locator("tr.row")).to_have_count(parts.count())

@@ -14,7 +14,7 @@ from browser.app import App
 def test_why_is_my_gpu_idle_is_answered_by_a_sentence_a_bar_and_the_culprits(app: App):
     page = app.open("idle")
     expect(page.locator(".answer")).to_have_text(
-        re.compile(r"^GPU 0 was idle for .+ of .+ \(.+ %\)\. .+ % of that: .+\.$")
+        re.compile(r"^GPU 0 was idle for .+\xa0ms of .+\xa0ms \(.+\xa0%\)\. .+\xa0% of that: .+\.$")
     )
     expect(page.get_by_role("button", name="GPU 0: parts of its time")).to_be_visible()
     culprits = page.get_by_role("region", name="Idle time by culprit")

@@ -132,7 +132,7 @@ def test_why_is_my_gpu_idle(visit: Any):
         name: value for name, value in idle.items() if name.endswith("_ns") and name not in ("busy_ns", "window_ns")
     }
     answer = me.page.locator(".answer")
-    words = re.compile(r"^GPU 0 was idle for ([\d.]+) (\S+) of ([\d.]+) (\S+) \(.*waiting for data\.$")
+    words = re.compile(r"^GPU 0 was idle for ([\d.]+)\s(\S+) of ([\d.]+)\s(\S+) \(.*waiting for data\.$")
     expect(answer).to_have_text(words)
     shown, unit, whole, of_whole = words.match(answer.inner_text()).groups()  # type: ignore[union-attr]
     assert [figure(shown, unit), figure(whole, of_whole)] == [

@@ -18,7 +18,7 @@ import kinetoscope_tb
 from browser.app import App
 from browser.traces import write
 from contract.running import serving
-from kinetoscope_tb.names.text import time
+from kinetoscope_tb.names.text import time, time_range
 from support.machine import MS, Machine
 from support.real_traces import FOLDER, MISSING
 from support.waiting import wait_for
@@ -157,6 +157,8 @@ def test_the_slider_shows_the_step_of_the_server_s_what_if(overview: Page, loadi
         expect(slider).to_have_value(value)
         what_if = answer(loading, "what_if", run="run", worker="rank0", span="5", less=f"data_loading:{value}")
         expect(result).to_contain_text(f"step {time(what_if['step_ns'][0])}")
+        low, high = (what_if[f"saved_{end}_ns"][0] for end in ("low", "high"))
+        expect(result.locator("small")).to_have_text([f"saves {time_range(low, high)}"] if high else [])
     expect(result).to_have_js_property("tagName", "OUTPUT")  # changes are announced to screen readers
 
 

@@ -15,6 +15,8 @@ from browser.traces import training, write
 from contract.running import put
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.views import VIEWS
+from support.simulated import Truth, simulated
+from support.simulated import write as write_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +26,19 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of one recording, and one of a run with a worker that can't be read."""
+    """Reports of the first and of all recordings of a run with a worker that can't be read, and of one with a slow rank."""
     folder = tmp_path_factory.mktemp("reports")
     write(folder, "made/rank0.5.pt.trace.json", training())
     write(folder, "made/rank1.5.pt.trace.json", training(6))
     put(folder, "made/rank2.5.pt.trace.json", text="this is no JSON")
-    for out, options in (("one.html", ["--rows", "2"]), ("all.html", ["--all"])):
+    write_run(simulated(Truth(ranks=3, steps=4, late={(1, None): 4_000_000})), folder / "late")
+    for run, out, options in (
+        ("made", "one.html", ["--rows", "2"]),
+        ("made", "all.html", ["--all"]),
+        ("late", "late.html", []),
+    ):
         with pytest.raises(SystemExit) as ended:
-            main(["report", str(folder / "made"), str(folder / out), *options])
+            main(["report", str(folder / run), str(folder / out), *options])
         assert ended.value.code == 0
     return folder
 
@@ -66,6 +73,13 @@ def test_every_view_is_in_it(offline: Page, reports: Path, artifacts: Path):
         expect(page.get_by_role("heading", level=1)).to_have_text(view.entry)
         expect(page.locator("main")).not_to_contain_text("default state of each view")
     assert Axe().run(page).violations_count == 0
+
+
+def test_the_report_of_a_run_begins_with_what_its_ranks_say(offline: Page, reports: Path):
+    page = opened(offline, reports / "late.html")
+    expect(page.get_by_role("region", name="Ranks").locator(".sentence")).to_contain_text("Rank 1 ")
+    page.get_by_role("region", name="Ranks").get_by_role("button").last.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ranks")
 
 
 def test_the_menus_choose_among_the_workers_and_the_address_follows(offline: Page, reports: Path):

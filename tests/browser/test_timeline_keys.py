@@ -46,11 +46,11 @@ def test_shift_and_arrows_go_from_lane_to_lane(app: App):
     drawn = Drawn(app, slice="2")
     drawn.says(KERNEL)
     drawn.page.keyboard.press("Shift+ArrowDown")
-    drawn.says("selected: ProfilerStep#1")
+    drawn.says("selected: Step 1")
     drawn.click("calls", 125_000)
     drawn.says("selected: aten::relu")
     drawn.page.keyboard.press("Shift+ArrowUp")
-    drawn.says("selected: ProfilerStep#1")
+    drawn.says("selected: Step 1")
 
 
 def test_every_goal_of_an_arrow_is_reached(app: App):
@@ -58,13 +58,13 @@ def test_every_goal_of_an_arrow_is_reached(app: App):
     drawn.says(KERNEL)
     page = drawn.page
     page.keyboard.press("Shift+ArrowDown")
-    drawn.says("selected: ProfilerStep#1")
+    drawn.says("selected: Step 1")
     place = page.locator(".details .flow-position")
-    expect(page.get_by_role("article", name="Slice ProfilerStep#1")).to_be_visible()
+    expect(page.get_by_role("article", name="Slice Step 1")).to_be_visible()
     for nth, start in enumerate(("110", "210", "310", "110")):
         page.keyboard.press("]")  # a kernel leads nowhere: then the next one of those of the step
         drawn.says(f"at {start} µs")
-        expect(place).to_contain_text(f"{nth % 3 + 1} of 3 that ProfilerStep#1 leads to")
+        expect(place).to_contain_text(f"{nth % 3 + 1} of 3 that Step 1 leads to")
     page.keyboard.press("Shift+{")
     drawn.says("at 310 µs")
     page.keyboard.press("Shift+}")

@@ -59,6 +59,21 @@ def test_the_report_of_a_run_says_which_rank_is_slow(kinetoscope, tmp_path):
         assert len(answers["rank_steps"]["data"]["step"]) == 3 * 4
 
 
+def test_the_report_of_a_run_begins_as_its_summary_also_with_one_recording_alone(kinetoscope, tmp_path):
+    write(simulated(Truth(ranks=3, steps=4, late={(1, None): 4_000_000})), tmp_path / "run")
+    out = tmp_path / "out.html"
+    summary = json.loads(kinetoscope("summary", str(tmp_path), "--format", "json")[1])
+    assert summary["verdict"]["about"] == "run"
+    for options, count in (((), 1), (("--all",), 3), (("--anonymous",), 1)):
+        assert kinetoscope("report", str(tmp_path), str(out), *options)[0] == 0
+        first, *others = content(out)["traces"]
+        assert len(others) == count - 1
+        for name in ("title", "evidence", "saving_ns") if "--anonymous" not in options else ("saving_ns",):
+            assert first["answer"]["verdict"][name] == summary["verdict"][name]
+    assert kinetoscope("report", str(tmp_path), str(out), "--worker", "rank0")[0] == 0
+    assert content(out)["traces"][0]["answer"]["verdict"]["about"] == "recording"
+
+
 def test_long_tables_are_cut_and_say_from_how_many_rows(kinetoscope, tmp_path):
     put(tmp_path, "job/rank0.5.pt.trace.json")
     out = tmp_path / "out.html"

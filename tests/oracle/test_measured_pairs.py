@@ -19,7 +19,7 @@ from kinetoscope_tb.advice import saving_range as saving_range_module
 from kinetoscope_tb.advice.candidates import partly, percents
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
-from kinetoscope_tb.advice.saving_range import OF_DEVICES, OF_HOST, saving_range
+from kinetoscope_tb.advice.saving_range import OF_DEVICES, OF_HOST, Change, saving_range
 from kinetoscope_tb.critical_path.classes import ON_DEVICE
 from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation
 from kinetoscope_tb.reader import read
@@ -44,12 +44,13 @@ def predicted_ms(recording):
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a part's absence saves of each step, and what is known of the recording."""
+    """What the absence of some of a part saves of each step, and what is known of the recording."""
 
     facts: Facts
     part: Candidate
     explanation: Explanation
     saved: np.ndarray
+    share: float
 
     @property
     def counted(self):
@@ -57,7 +58,7 @@ class Simulated:
 
     def range_ms(self, of_devices=OF_DEVICES, of_host=OF_HOST):
         with patch.multiple(saving_range_module, OF_DEVICES=of_devices, OF_HOST=of_host):
-            low_ns, high_ns = saving_range(self.facts, self.part, self.explanation, self.saved)
+            low_ns, high_ns = saving_range(self.facts, Change(self.part, self.saved, self.share), self.explanation)
         return low_ns / 1e6, high_ns / 1e6
 
 
@@ -66,7 +67,7 @@ def simulated(recording, percent=100):
     trace = read(FOLDER / f"{recording}.pt.trace.json.gz")
     part, explanation = extra_part(trace), path_explanation(trace)
     saved = explanation.what_if.saved_together(partly(percents(part, explanation), percent))
-    return Simulated(Facts(trace), part, explanation, saved)
+    return Simulated(Facts(trace), part, explanation, saved, percent / 100)
 
 
 def extra_part(trace):

@@ -130,6 +130,13 @@ def hold_bounds(trace):
         half, whole = halves["saved_ns"].item(), wholes["saved_ns"].item()
         bound = given_claims.step_ns if claim.saving_ns is None else claim.saving_ns
         assert 0 <= half <= whole <= bound, (claim.rule, half, whole, bound)
+        if claim.saving_range is None:
+            continue
+        low, high = (halves.select("saved_low_ns", "saved_high_ns").row(0)[end] for end in (0, 1))
+        assert wholes.select("saved_low_ns", "saved_high_ns").row(0) == claim.saving_range, claim.rule
+        assert low <= half <= high, (claim.rule, low, half, high)
+        assert low <= claim.saving_range[0], claim.rule
+        assert high <= claim.saving_range[1], claim.rule
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name[:30])

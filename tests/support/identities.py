@@ -1036,7 +1036,8 @@ ALONE = {
     "critical_path_names.saved_frac path_across_ranks.saved_ns path_across_ranks.saved_frac": (
         "simulated: tests of what_if, and of paths across ranks, hold it"
     ),
-    "advice.saving_low_ns advice.saving_high_ns": "tests/oracle/test_measured_pairs.py holds them",
+    "advice.saving_low_ns advice.saving_high_ns what_if.saved_low_ns what_if.saved_high_ns critical_path.saved_low_ns "
+    "critical_path.saved_high_ns": "tests/oracle/test_measured_pairs.py holds them",
     "advice.saving_ns advice.saving_frac run_advice.saving_ns run_advice.saving_frac": (
         "an upper bound, of another definition for each rule; tests/oracle/test_advice.py holds it"
     ),

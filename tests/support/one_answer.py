@@ -110,7 +110,7 @@ def check_screens(path: Path) -> None:
     for text in (command("summary", str(path)), profile.summary(), screens["text/plain"]):
         assert _words(text.split("\n\n", 1)[1])[: len(title)] == title, text
     assert _first_of_page(profile, answer.verdict.about, is_run=answer.ranks > 0) == answer.verdict.title
-    report = _report(path, is_run=answer.ranks > 0)
+    report = _report(path)
     assert f'<meta name="description" content="{html.escape(visible(answer.verdict.title))}">' in report
     names = {"run": answer.run, "worker": answer.worker, "span": answer.span}
     of_recording, of_run = over_http(path, names)
@@ -119,10 +119,10 @@ def check_screens(path: Path) -> None:
         assert theirs["verdict"]["title"] == answer.verdict.title
 
 
-def _report(path: Path, *, is_run: bool) -> str:
+def _report(path: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.html"
-        command("report", str(path), str(file), *(["--all"] if is_run else []), "--rows", "1")
+        command("report", str(path), str(file), "--rows", "1")
         return file.read_text("utf-8")
 
 

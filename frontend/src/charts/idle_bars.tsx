@@ -3,7 +3,7 @@
 import { h } from "preact";
 import type { PictureOf } from "../api/types.ts";
 import { deviceNoun } from "../app/answers.ts";
-import { exact, percent, quantity, scaled, scaleFor, type Value } from "../format/numbers.ts";
+import { exact, percent, quantity, scaled, scaleFor, unbroken, type Value } from "../format/numbers.ts";
 import { uncapitalized } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
@@ -65,12 +65,14 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: Picture
 function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar: Bar }) {
   return (
     <p class="answer">
-      {communication
-        ? `${label}: computation hides ${percent(1 - exposed / communication)} % of communication. ${
-          timeOf(exposed)
-        } of ` +
-          `${timeOf(communication)} is exposed, ${percent(exposed / whole)} % of the time.`
-        : `${label} computes for ${percent(busy / whole)} % of the time. No communication ran on it.`}
+      {unbroken(
+        communication
+          ? `${label}: computation hides ${percent(1 - exposed / communication)} % of communication. ${
+            timeOf(exposed)
+          } of ` +
+            `${timeOf(communication)} is exposed, ${percent(exposed / whole)} % of the time.`
+          : `${label} computes for ${percent(busy / whole)} % of the time. No communication ran on it.`,
+      )}
     </p>
   );
 }
@@ -85,11 +87,13 @@ function Sentence({ bar }: { bar: Bar }) {
   const [most] = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
   return (
     <p class="answer">
-      {`${bar.label} ${most!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
-        timeOf(idle)
-      } of ${timeOf(bar.whole)} `}
-      {`(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${uncapitalized(most!.name)}.` +
-        (only && ` Besides, ${only} of the time.`)}
+      {unbroken(
+        `${bar.label} ${most!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
+          timeOf(idle)
+        } of ${timeOf(bar.whole)} ` +
+          `(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${uncapitalized(most!.name)}.` +
+          (only && ` Besides, ${only} of the time.`),
+      )}
     </p>
   );
 }

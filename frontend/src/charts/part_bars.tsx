@@ -7,7 +7,7 @@ import { tableOf, useAnswer } from "../app/answers.ts";
 import { comparisonBase } from "../app/comparison_base.ts";
 import { stepWord, viewEntry } from "../app/router.ts";
 import { readableName } from "../format/readable_names.ts";
-import { exact, percent, plural, quantity, scaled, scaleFor } from "../format/numbers.ts";
+import { exact, percent, plural, quantity, scaled, scaleFor, timeRange } from "../format/numbers.ts";
 import { capitalized, stepInWords } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -81,6 +81,7 @@ function PartSlider({ view, cause }: { view: string; cause: string }) {
   const table = tableOf(useAnswer(view, less === USUAL ? {} : { percent: less }));
   const row = table?.data.part?.indexOf(cause) ?? -1;
   const saved = (name: string) => table?.data[name]?.[row] as number | null;
+  const high = saved("saved_high_ns");
   const pick = (value: string) =>
     scope.go({ [FASTER]: [...percents.set(cause, value)].map((of) => of.join(":")).join(",") });
   return saved("saved_ns") === null ? null : (
@@ -93,7 +94,10 @@ function PartSlider({ view, cause }: { view: string; cause: string }) {
       />
       <output>
         {less} % less saves <b>{row < 0 ? "…" : `${percent(saved("saved_frac"))} %`}</b>
-        <span class="quiet">{row < 0 ? "" : quantity(saved("saved_ns"), "duration")}</span>
+        <span class="quiet">
+          {row < 0 ? "" : quantity(saved("saved_ns"), "duration")}
+          {high != null && ` (${timeRange(saved("saved_low_ns")!, high)})`}
+        </span>
       </output>
     </>
   );

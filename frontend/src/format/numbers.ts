@@ -140,6 +140,12 @@ export function quantity(value: number | null | undefined, kind: Kind): string {
   return scale.unit ? `${scaled(value, scale)} ${scale.unit}` : scaled(value, scale);
 }
 
+/** Such as "6.9 to 8.1 ms"; 0 has no unit. `names/text.py` has the same rule. */
+export function timeRange(low: number, high: number): string {
+  const least = quantity(low, "duration"), most = quantity(high, "duration"), [number, unit] = least.split(" ");
+  return `${!low || most.endsWith(` ${unit}`) ? number : least} to ${most}`;
+}
+
 /** A round value, such as an edge of a bin, with no more digits than it has: "20 µs". */
 export function edge(value: number, kind: Kind): string {
   const { unit, divisor } = scaleFor(kind, [value]);
@@ -229,3 +235,6 @@ export function cutAmong(sorted: string[], text: string, length: number): string
 }
 
 export const plural = (count: number, noun: string): string => `${decimal(count)} ${noun}${count === 1 ? "" : "s"}`;
+
+/** Keeps numbers and their units on one line. */
+export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");

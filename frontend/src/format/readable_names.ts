@@ -1,4 +1,4 @@
-/** Readable names: those of kernels, which the server sends with a trace's state, and those of Python's own functions. */
+/** Readable names: those of kernels, which the server sends with a trace's state, of steps, and of Python's own functions. */
 
 import { signal } from "@preact/signals";
 
@@ -25,11 +25,15 @@ export function functionName(frame: string): string {
   return NO_CLASS.test(owner) ? name || "C++ function" : `${owner}.${name}`;
 }
 
+const STEP = /^ProfilerStep#(?=\d+$)/; // torch's name of a step's range
+
 export const isReadableOtherwise = (name: unknown): boolean =>
-  typeof name === "string" && (labels.has(name) || BUILT_IN.test(name));
+  typeof name === "string" && (labels.has(name) || BUILT_IN.test(name) || STEP.test(name));
 
 /** The label of a kernel, or of another name; what shows it is drawn again when labels arrive. */
-export const readableName = (name: string): string => (labelsVersion.value, labels.get(name) ?? functionName(name));
+export const readableName = (name: string): string => (
+  labelsVersion.value, labels.get(name) ?? functionName(name).replace(STEP, "Step ")
+);
 
 /** An id in words: "missing_ranks" is "missing ranks". */
 export const idInWords = (id: string): string =>

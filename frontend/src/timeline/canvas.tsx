@@ -5,6 +5,7 @@ import { computed, signal, useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { address, go } from "../app/router.ts";
 import { plural } from "../format/numbers.ts";
+import { readableName } from "../format/readable_names.ts";
 import { Renderer } from "./draw/renderer.ts";
 import { commandsOf, followHeldKeys } from "./input/keyboard_input.ts";
 import { PointerInput } from "./input/pointer_input.ts";
@@ -65,7 +66,11 @@ const description = computed(() => {
   if (!isWaiting.value) parts.push(plural(lastFrame.boxes, "box").replace(/boxs$/, "boxes"));
   const facts = detail.value;
   if (selection.value && facts?.state === "ready") {
-    parts.push(`selected: ${facts.name}, ${facts.category}, ${duration(facts.dur_ns)}, at ${duration(facts.start_ns)}`);
+    parts.push(
+      `selected: ${readableName(facts.name)}, ${facts.category}, ${duration(facts.dur_ns)}, at ${
+        duration(facts.start_ns)
+      }`,
+    );
   }
   if (area.value) parts.push(`area of ${duration(area.value.to - area.value.from)}`);
   if (bookmarks.value.length) parts.push(plural(bookmarks.value.length, "bookmark"));

@@ -1,6 +1,7 @@
 /** The runs of a job over time: since when a step takes longer, and a row per run. */
 
 import { Fragment, h } from "preact";
+import { unbroken } from "../format/numbers.ts";
 import { useMemo } from "preact/hooks";
 import type { History, Table, ViewEntry } from "../api/types.ts";
 import { type ShownAnswer, useShown } from "../app/answers.ts";
@@ -27,7 +28,6 @@ import { Scoped, useTableScope } from "../table/table_scope.tsx";
 import { Columns, FilterBox, Sums } from "../table/tools.tsx";
 import { LinkTo } from "../ui/link.tsx";
 import { AnswerView } from "../ui/status.tsx";
-import { unbroken } from "./sentence.tsx";
 
 const entryOf = ({ columns }: Table): ViewEntry => ({ ...HISTORY, columns, key: ["run"] });
 

@@ -5,14 +5,11 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Failed, Loading, Missing, Table } from "../api/types.ts";
 import { useAnswer } from "../app/answers.ts";
 import { openView, viewEntry, viewTitle } from "../app/router.ts";
-import { percent, quantity } from "../format/numbers.ts";
+import { percent, quantity, unbroken } from "../format/numbers.ts";
 import { useWidth } from "../ui/measure.ts";
 import { LinkTo } from "../ui/link.tsx";
 import { prose } from "../ui/prose.tsx";
 import { ProgressLine } from "../ui/status.tsx";
-
-/** Keeps numbers and their units on one line. */
-export const unbroken = (text: string) => text.replace(/(\d) (?=%|[nµm]?s\b|[KMGT]i?B\b)/g, "$1\u00a0");
 
 /** Two lines of a text; a button shows the rest of it. */
 function TwoLines({ text }: { text: string }) {

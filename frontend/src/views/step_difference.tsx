@@ -6,7 +6,7 @@ import type { StepDifference, Table, ViewEntry } from "../api/types.ts";
 import { comparisonBase, swapComparison } from "../app/comparison_base.ts";
 import { openTimeline, STEP_DIFFERENCE } from "../app/router.ts";
 import { type Term, Waterfall } from "../charts/waterfall.tsx";
-import { decimal, quantity, type Scale, scaleFor } from "../format/numbers.ts";
+import { decimal, quantity, type Scale, scaleFor, unbroken } from "../format/numbers.ts";
 import { addKernelLabels, readableName } from "../format/readable_names.ts";
 import { capitalized } from "../format/steps.ts";
 import { prepareTable, type Ready, weightSecond } from "../table/columns.ts";
@@ -21,7 +21,6 @@ import { Part } from "../ui/details.tsx";
 import { LinkTo } from "../ui/link.tsx";
 import { AnswerView, Notice } from "../ui/status.tsx";
 import { useViewComparison } from "./comparison.tsx";
-import { unbroken } from "./sentence.tsx";
 
 const KEY = ["kind", "base_work", "new_work"] as const;
 const KINDS = ["same work", "only in base", "only in new", "exposed communication", "overlap"]; // then idle, by cause

@@ -6,12 +6,12 @@ import type { PictureOf, Table } from "../api/types.ts";
 import { openTab, openView, WHY, why, whyHint } from "../app/router.ts";
 import type { TextColumn, Why } from "../app/why.ts";
 import { Curves } from "../charts/curve_chart.tsx";
-import { decimal } from "../format/numbers.ts";
+import { decimal, unbroken } from "../format/numbers.ts";
 import { prepareTable } from "../table/columns.ts";
 import { LinkTo } from "../ui/link.tsx";
 import { prose } from "../ui/prose.tsx";
 import { Notice, Skeleton } from "../ui/status.tsx";
-import { Banner, unbroken } from "./sentence.tsx";
+import { Banner } from "./sentence.tsx";
 
 const COLORS: Record<Why["outcome"], string> = {
   culprit: "var(--warning)",

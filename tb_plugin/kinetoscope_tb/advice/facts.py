@@ -359,6 +359,11 @@ class Facts:
         """The verb for `device`: waits, or wait."""
         return "wait" if self.device.startswith("all") else "waits"
 
+    @property
+    def works(self) -> str:
+        """Another one: works, or work."""
+        return "work" if self.waits == "wait" else "works"
+
     @cached_property
     def parts(self) -> dict[str, Ints]:
         """The breakdown of each step (measures/time/breakdown.py)."""

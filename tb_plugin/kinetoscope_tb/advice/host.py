@@ -38,7 +38,7 @@ from .facts import (
     optimizer_class,
 )
 from .interpreter_lock import REMEDY, lock_holder
-from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Remedy, Unknown
+from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Overlapped, Remedy, Unknown
 from .repetition import (
     UNKNOWN,
     described_row,
@@ -178,7 +178,17 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         waiting,
         DATA_LOADING,
         source,
+        overlapped=_loading_meanwhile(facts) if facts.has_device and not facts.spread(lengths).is_rare else None,
     )
+
+
+def _loading_meanwhile(facts: Facts) -> Overlapped:
+    """How long the host waits for data while devices work."""
+    trace, ends = facts.trace, (facts.windows.start, facts.windows.end)
+    loads = intervals_of(trace.host_events, loading_ranges(trace))
+    alone = exclusive_lengths([intervals_of(trace.device_events), loads], *ends)[1]
+    ns = facts.mean(length_within(loads, *ends) - np.asarray(alone))
+    return Overlapped(ns, f", and {text.share(facts.share(ns)).lower()} more while {facts.device} {facts.works}")
 
 
 def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
@@ -195,7 +205,7 @@ def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
     idle = facts.exposed["idle"] - facts.unlinked_idle
     if not (facts.is_worth(lengths) and facts.is_worth(idle)):
         return None
-    works = f"{facts.device} still {'work' if facts.waits == 'wait' else 'works'}"
+    works = f"{facts.device} still {facts.works}"
     clause = f", most of it while {works}" if exposed_ns < _HALF * facts.mean(lengths) else ""
     return Advice(
         "data_loading",

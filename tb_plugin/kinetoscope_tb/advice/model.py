@@ -116,6 +116,19 @@ class Remedy:
     action: str
 
 
+@dataclass(frozen=True)
+class Overlapped:
+    """Time of a claim's cause that other work overlaps: less of it saves something where that work waits for it.
+
+    Attributes:
+        ns: How much that is in the average step.
+        clause: What the title says of it, if more is saved than the time that it gives.
+    """
+
+    ns: int
+    clause: str
+
+
 DATA_LOADING = Candidate("data loading", ("data loading",))
 COMMUNICATING = Candidate("communication", ("device communication", "host communication"))
 LAUNCHING = Candidate("all host code and launches", ("operator", "between operators", "runtime call", "launch latency"))
@@ -235,6 +248,7 @@ class Advice:
         is_of_usual_step: Whether that much can be saved of a step without the profiler, too.
         exposure: Of exposed communication, the numbers behind it of which other ranks may know more.
         saving_range: Between which bounds the saving lies, if it is simulated.
+        overlapped: More time of the cause, which other work overlaps.
     """
 
     rule: str
@@ -254,6 +268,7 @@ class Advice:
     is_of_usual_step: bool = False
     exposure: Exposure | None = None
     saving_range: tuple[int, int] | None = None
+    overlapped: Overlapped | None = None
 
     @property
     def whole_exposure(self) -> Exposure | None:

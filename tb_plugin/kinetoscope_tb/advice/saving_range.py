@@ -10,6 +10,8 @@ time       the same step takes longer or less when it is timed again
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..arrays.gather import gather
@@ -31,20 +33,48 @@ _SLOWED = 0.5
 """Of the host's recorded time: so much may be recording, if nothing says what that costs."""
 
 
-def saving_range(facts: Facts, candidate: Candidate, explanation: Explanation, per_step: Ints) -> tuple[int, int]:
-    """The least and the most that a candidate may save of the average step, in ns.
+@dataclass(frozen=True)
+class Change:
+    """Some of the time of a candidate that could be gone.
 
-    Args:
-        facts: Of the trace.
+    Attributes:
         candidate: What could take less time.
-        explanation: The graph and its paths.
         per_step: What each step saves by the simulation.
+        share: How much of what the candidate could take less that is.
     """
-    saved_ns = min(facts.mean(per_step), facts.usual_step_ns)
-    error_ns = _error_of_mean(per_step[facts.counted]) + _error_ns(facts, explanation)
-    less_ns = _recording_ns(facts, candidate, explanation, saved_ns)
-    less_ns += inferred_waits_ns(candidate, explanation) / facts.trace.steps.height
-    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + _shared_ns(facts, candidate)))
+
+    candidate: Candidate
+    per_step: Ints
+    share: float = 1.0
+
+
+def saving_range(facts: Facts, change: Change, explanation: Explanation) -> tuple[int, int]:
+    """The least and the most that it may save of the average step, in ns, where calls may wait for the candidate."""
+    waits_ns = inferred_waits_ns(change.candidate, explanation) / facts.trace.steps.height
+    return _range(facts, change, explanation, waits_ns)
+
+
+def range_of_delays(facts: Facts, change: Change, explanation: Explanation) -> tuple[int, int]:
+    """The same where only the candidate's own delays are shorter, and all calls last as long as recorded."""
+    return _range(facts, change, explanation, 0.0)
+
+
+def at_most(bounds: tuple[int, int], whole: tuple[int, int]) -> tuple[int, int]:
+    """The range of some of a candidate: neither end is above that of all of it."""
+    return min(bounds[0], whole[0]), min(bounds[1], whole[1])
+
+
+def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: float) -> tuple[int, int]:
+    """The range, in ns; `waits_ns` may be waits of the average step for all of the candidate.
+
+    Nothing of a candidate saves nothing.
+    """
+    if not change.share:
+        return 0, 0
+    saved_ns = min(facts.mean(change.per_step), facts.usual_step_ns)
+    error_ns = _error_of_mean(change.per_step[facts.counted]) + _error_ns(facts, explanation)
+    less_ns = _recording_ns(facts, change, explanation, saved_ns) + change.share * waits_ns
+    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + change.share * _shared_ns(facts, change.candidate)))
     return max(0, round(saved_ns - error_ns - less_ns)), max(saved_ns, most_ns)
 
 
@@ -71,12 +101,12 @@ def _error_ns(facts: Facts, explanation: Explanation) -> float:
     return float(facts.usual_step_ns * (OF_DEVICES * share + OF_HOST * (1 - share)))
 
 
-def _recording_ns(facts: Facts, candidate: Candidate, explanation: Explanation, saved_ns: int) -> float:
+def _recording_ns(facts: Facts, change: Change, explanation: Explanation, saved_ns: int) -> float:
     """How much of what is saved may be what recording costs, as far as that isn't taken from the graph."""
     steps = timed_step(facts.trace)
     if steps is None:
-        return _SLOWED * _share_of_host(candidate, explanation) * saved_ns
-    return 0.0 if steps.is_slowed else min(saved_ns, facts.step_ns - steps.mean_ns(facts.step_ns))
+        return _SLOWED * _share_of_host(change.candidate, explanation) * saved_ns
+    return 0.0 if steps.is_slowed else min(saved_ns, change.share * (facts.step_ns - steps.mean_ns(facts.step_ns)))
 
 
 def _share_of_host(candidate: Candidate, explanation: Explanation) -> float:

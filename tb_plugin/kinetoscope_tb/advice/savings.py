@@ -15,7 +15,7 @@ from ..names import text
 from .candidates import partly, percents
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts
 from .model import Advice, Cleared, Result
-from .saving_range import saving_range
+from .saving_range import Change, saving_range
 
 _HALF = 50  # percent
 _NEARLY = 0.8  # of what a claim saves
@@ -64,21 +64,27 @@ def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Int
     saved_ns = facts.mean(per_step)
     if advice.candidate and (saved_ns >= LEAST_SHARE * facts.usual_step_ns or facts.is_of_usual_step(advice)):
         saving_ns = min(saved_ns, facts.usual_step_ns)
-        bounds = saving_range(facts, advice.candidate, explanation, per_step)
-        return replace(advice, saving_ns=saving_ns, saving_range=bounds, evidence=_with_rest(advice, saved_ns))
+        bounds = saving_range(facts, Change(advice.candidate, per_step), explanation)
+        return replace(_with_rest(facts, advice, saved_ns), saving_ns=saving_ns, saving_range=bounds)
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")
     return Cleared(words, f"{part} for {words}, but by what was recorded steps would be as long without")
 
 
-def _with_rest(advice: Advice, saved_ns: int) -> str:
-    """The evidence, with what is saved besides the time that it gives."""
+def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:
+    """The advice, with what is saved besides the time that it gives: what other work overlaps, and other work."""
     less = advice.candidate.less if advice.candidate else None
     given_ns = (advice.size_ns or saved_ns) * (less if isinstance(less, float) else 1.0)
     if saved_ns <= _MORE * given_ns:
-        return advice.evidence
+        return advice
+    overlapped = advice.overlapped
+    if overlapped and overlapped.ns > 0 and facts.share(saved_ns - given_ns) >= LEAST_SHARE:
+        advice = replace(advice, title=f"{advice.title.removesuffix('.')}{overlapped.clause}.")
+        given_ns += overlapped.ns
+    if saved_ns <= _MORE * given_ns:
+        return advice
     rest = f"{text.time(saved_ns - given_ns)} of the saving is other work that comes earlier then."
-    return f"{advice.evidence.rstrip()} {rest}"
+    return replace(advice, evidence=f"{advice.evidence.rstrip()} {rest}")
 
 
 def _with_remedy(facts: Facts, advice: Advice, explanation: Explanation) -> Advice:

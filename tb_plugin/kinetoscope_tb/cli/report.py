@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import click
 
+from ..answer.recording import recording_answer
+from ..engine.answers import cached_frame
 from ..errors import KinetoscopeError, TraceError
 from ..names.text import file_size, times
 from ..views import EVERY_VIEW, VIEWS
+from ..web.report import WholeRun, workers_of
 from ..web.report import report as report_page
-from ..web.report import workers_of
 from .completion import complete_path
 from .options import communication_option, device_option, where
 from .output_file import open_output
-from .ranks import side_by_side
+from .ranks import answer_of_worker, side_by_side
 from .traces import choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..discovery import TraceFile
-    from ..distributed.run import Ranks
+    from ..answer.model import Answer
+    from ..discovery import Listing, TraceFile
     from ..trace import Trace
 
     Recordings = Iterator[tuple[TraceFile, Trace | KinetoscopeError]]
@@ -42,31 +44,47 @@ def _write(
 ) -> None:
     listing = list_files(path, communication)
     first = choose_file(listing, {"run": run, "worker": worker, "span": span})
-    files = workers_of(listing, first) if all_workers else [first]
-    is_run = len({file.worker for file in files}) > 1
-    recordings: Callable[[], Recordings] = partial(_recordings, files, device, is_alone=not all_workers)
-    ranks: Callable[[TraceFile, str], Ranks] = partial(side_by_side, listing)
+    of_run = workers_of(listing, first)
+    files = of_run if all_workers else [first]
+    is_of_run = (all_workers or worker is None) and len({file.worker for file in of_run}) > 1
+    recordings: Callable[[Sequence[TraceFile]], Recordings] = partial(
+        _recordings, device=device, needed=None if all_workers else first
+    )
+    whole = _whole_run(listing, device)
     if anonymous:
         from .anonymous_run import WHAT_STAYS, AnonymousRun  # modules for many ranks, which few reports need
 
-        anonymous_run = AnonymousRun(recordings)
-        recordings, ranks = anonymous_run.recordings, anonymous_run.ranks
+        anonymous_run = AnonymousRun(recordings, of_run if is_of_run else files)
+        recordings, whole = anonymous_run.recordings, WholeRun(anonymous_run.ranks, anonymous_run.answer_of)
         click.echo(WHAT_STAYS, err=True)
-    text = report_page(recordings(), len(files), EVERY_VIEW if is_run else VIEWS, rows, ranks if is_run else None)
-    content = text.encode()
+    views, asked = (EVERY_VIEW, whole) if is_of_run else (VIEWS, None)
+    content = report_page(recordings(files), len(files), views, rows, asked).encode()
     with open_output(out) as file:
         file.write(content)
     click.echo(f"{out}: {times(len(files), 'recording')}, {file_size(len(content))}.")
 
 
-def _recordings(files: Sequence[TraceFile], device: str | None, *, is_alone: bool) -> Recordings:
-    """Each file with its trace; an unusable one of several is reported and doesn't stop the others."""
+def _whole_run(listing: Listing, device: str | None) -> WholeRun:
+    """What the report asks about the run of its recordings; each recording is read for that once at most."""
+
+    @cache
+    def answer_of(file: TraceFile) -> Answer:
+        with open_trace(file, device) as trace:
+            return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
+
+    return WholeRun(
+        partial(side_by_side, listing), lambda file, worker: answer_of_worker(listing, file, answer_of, worker)
+    )
+
+
+def _recordings(files: Sequence[TraceFile], device: str | None, needed: TraceFile | None) -> Recordings:
+    """Each file with its trace; one that is unusable is reported and doesn't stop the others, unless it is needed."""
     for file in files:
         try:
             with open_trace(file, device) as trace:
                 yield file, trace
         except TraceError as error:
-            if is_alone:
+            if file == needed:
                 raise
             yield file, error
 
@@ -96,6 +114,9 @@ report = click.Command(
         ),
     ],
     help="""Write the page of a recording to OUT.html, which opens in a browser without a server or network.
+
+    Of a run with several ranks it is that of the first one, with what all ranks say together; --worker chooses one
+    alone.
 
     Long tables are cut, with a note. Data that the page requests on demand isn't included: events, comparisons, zoomed
     ranges.

@@ -10,6 +10,8 @@ import gzip
 import itertools
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from ..distributed.run import Ranks
     from ..view import Subject, View
 
-    RanksOf = Callable[[TraceFile, str], Ranks]
-
 MOST_ROWS = 5000  # of one table
 MOST_ROWS_IN_ALL = 400_000  # about 15 MB
 MORE_FOR_CURVES = 10  # their columns are few, and the end of a curve must not be missing
@@ -45,12 +45,25 @@ _ELEMENT = "kinetoscope-report"
 _WITHOUT_ADDRESS = "history.pushState = history.replaceState = () => {};"  # browsers refuse to write that of `srcdoc`
 
 
+@dataclass(frozen=True)
+class WholeRun:
+    """What a report asks about a run.
+
+    Attributes:
+        ranks_of: Gives all recordings of a file's span or run.
+        answer_of: Answers about the recording of another worker of a file's run; None if it can't.
+    """
+
+    ranks_of: Callable[[TraceFile, str], Ranks]
+    answer_of: Callable[[TraceFile, str], Answer | None]
+
+
 def report(
     recordings: Iterable[tuple[TraceFile, Trace | KinetoscopeError]],
     count: int,
     views: Mapping[str, View],
     most_rows: int = MOST_ROWS,
-    ranks_of: RanksOf | None = None,
+    run: WholeRun | None = None,
     *,
     is_framed: bool = False,
 ) -> str:
@@ -61,24 +74,24 @@ def report(
         count: Number of recordings: the more, the fewer rows of each table are included.
         views: The catalogue.
         most_rows: Limit of the rows of a table.
-        ranks_of: All recordings of a file's span or run, for the views of these; None: the report has no such views.
+        run: Their run, for the views of all ranks and for the answer; None: the report is of recordings alone.
         is_framed: Whether it becomes the `srcdoc` of a frame, which has no address of its own.
     """
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
     of_ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    whole_run: Ranks | None = None
+    ranks: Ranks | None = None
     files, traces, headline = [], [], ""
     for file, trace in recordings:
         files.append(file)
-        answers = _trace_answers(file, trace, views, rows, is_alone=ranks_of is None)
-        if ranks_of is not None and answers["answers"]:
+        answers = _trace_answers(file, trace, views, rows, is_alone=run is None)
+        if run is not None and answers["answers"]:
             for scope, part in (("span", file.span), ("run", "")):
                 if (scope, part) not in of_ranks:
-                    ranks = ranks_of(file, scope)
-                    of_ranks[scope, part] = _answers(file, ranks, views, rows, scope)
-                    whole_run = ranks if scope == "run" else whole_run
+                    of_scope = run.ranks_of(file, scope)
+                    of_ranks[scope, part] = _answers(file, of_scope, views, rows, scope)
+                    ranks = of_scope if scope == "run" else ranks
                 answers["answers"] += of_ranks[scope, part]
-        summary = None if isinstance(trace, KinetoscopeError) else _summary(file, trace, whole_run)
+        summary = None if isinstance(trace, KinetoscopeError) else _summary(file, trace, run, ranks)
         headline = headline or (summary.verdict.title if summary else "")
         values = summary.values() if summary else None
         traces.append({"run": file.run, "worker": file.worker, "span": file.span, "answer": values, **answers})
@@ -87,12 +100,12 @@ def report(
     return _page(json_text(content), title, headline, _WITHOUT_ADDRESS if is_framed else "")
 
 
-def _summary(file: TraceFile, trace: Trace, ranks: Ranks | None) -> Answer:
-    """The answer about a recording, or about its run."""
+def _summary(file: TraceFile, trace: Trace, run: WholeRun | None, ranks: Ranks | None) -> Answer:
+    """The answer about a recording, or about its run, as `kinetoscope summary` gives it."""
     answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
-    if ranks is None:
+    if run is None or ranks is None:
         return answer
-    return run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique(), lambda _: None)
+    return run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique(), partial(run.answer_of, file))
 
 
 def _trace_answers(

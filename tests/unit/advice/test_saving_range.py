@@ -7,7 +7,7 @@ import pytest
 from kinetoscope_tb.advice.candidates import percents
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
-from kinetoscope_tb.advice.saving_range import OF_DEVICES, OF_HOST, saving_range
+from kinetoscope_tb.advice.saving_range import OF_DEVICES, OF_HOST, Change, saving_range
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.engine.answers import cached_frame
@@ -37,7 +37,7 @@ def range_of(trace, candidate):
     """The saving of a candidate, its range, and the length of the step, in ns."""
     facts, explanation = Facts(trace), path_explanation(trace)
     saved = explanation.what_if.saved_together(percents(candidate, explanation))
-    return facts.mean(saved), saving_range(facts, candidate, explanation, saved), facts.usual_step_ns
+    return facts.mean(saved), saving_range(facts, Change(candidate, saved), explanation), facts.usual_step_ns
 
 
 def test_where_all_is_known_only_the_error_of_timing_a_step_again_is_left():

@@ -206,6 +206,11 @@ def test_before_a_row_that_was_behind_what_is_not_recorded_the_path_is_not_in_th
     ]
 
 
+def test_between_kernels_without_recorded_launches_the_path_is_not_in_the_recording():
+    parts = critical_path(built(("kernel", "a", 10, 20), ("kernel", "b", 60, 40)).build())
+    assert dict(parts.select("part", "path_ns").rows())["not_shown"] == (10 + 30) * US
+
+
 def test_the_backward_pass_on_its_own_thread_is_followed():
     builder = built(("op", "aten::mm", 10, 20), ("op", "aten::add", 80, 10))
     us(builder, "op", "autograd::engine::evaluate_function: MmBackward0", 40, 30, thread=2)

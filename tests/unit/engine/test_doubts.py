@@ -64,8 +64,10 @@ def test_views_of_idle_time_say_how_much_of_it_is_not_in_the_recording_and_keep_
     assert VIEWS["idle"].frame(trace, {})["idle_frac"][0] == 0.55
 
 
-def test_a_device_none_of_whose_launches_are_recorded_may_have_been_idle():
-    assert notes(TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("k", 40, 30).build()) == {}
+def test_a_device_none_of_whose_launches_are_recorded_may_have_been_busy_as_idle_says():
+    trace = TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("k", 40, 30).build()
+    assert VIEWS["idle"].frame(trace, {})["not_shown_ns"][0] == 55
+    assert notes(trace)["idle"] == "55 % of the steps isn't in the recording: the device may have been busy then."
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv"])

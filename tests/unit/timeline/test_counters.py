@@ -55,11 +55,13 @@ def test_memory_has_a_curve_for_what_is_allocated_and_for_what_is_reserved():
 
 
 def test_a_device_is_busy_while_any_kernel_runs_and_full_by_its_blocks():
-    built = TraceBuilder().op("a", 0, 100).kernel("k", 10, 20, **{"blocks per SM": 0.5})
-    built.kernel("k", 20, 20, stream=9, **{"blocks per SM": 0.75}).memcpy(60, 10)
-    assert lines(built) == [
-        ("Device utilization", "Device 0", None, [(0, 0), (10, 1), (40, 0)]),
-        ("SM efficiency", "Device 0", None, [(0, 0), (10, 0.5), (20, 1.0), (30, 0.75), (40, 0)]),
+    built = TraceBuilder().op("a", 0, 100)
+    built.launch(1, 1, 1).kernel("k", 10, 20, 1, **{"blocks per SM": 0.5})
+    built.launch(3, 1, 2).kernel("k", 20, 20, 2, stream=9, **{"blocks per SM": 0.75})
+    built.launch(5, 1, 3).memcpy(60, 10, 3)
+    assert lines(built)[:2] == [
+        ("GPU utilization", "GPU 0", None, [(0, 0), (10, 1), (40, 0)]),
+        ("SM efficiency", "GPU 0", None, [(0, 0), (10, 0.5), (20, 1.0), (30, 0.75), (40, 0)]),
     ]
     assert buckets(built, 4, 8) == [[6 / 16, 1, 8 / 16, 0, 0, 0, 0, NAN]] * 3
     mean = (10 * 0 + 6 * 0.5) / 16
@@ -71,6 +73,13 @@ def test_a_curve_of_a_busy_device_has_a_gap_while_that_is_not_in_the_recording()
     (curve,) = (values for name, *_, values in lines(built) if name == "GPU utilization")
     assert [(at, value) for at, value in curve if value == value] == [(0, 0), (5, 1), (40, 0), (40, 1), (100, 0)]
     assert [at for at, value in curve if value != value] == [20, 20, 70, 70]
+
+
+def test_a_device_of_which_no_launch_is_recorded_is_only_known_to_be_busy():
+    built = TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("b", 40, 30)
+    ((*_, curve),) = lines(built)
+    assert {at: value for at, value in dict(curve).items() if value == value} == {5: 1, 40: 1, 100: 0}
+    assert [at for at, value in dict(curve).items() if value != value] == [0, 20, 70]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 
 from kinetoscope_tb.views.device.gpu_activity import PARTS, gpu_activity
 from kinetoscope_tb.views.device.gpus import gpus
+from kinetoscope_tb.views.device.idle import idle
 from support.build import TraceBuilder
 
 
@@ -12,9 +13,12 @@ def two_kernels():
     return (
         TraceBuilder()
         .step(1, 0, 2400)
-        .kernel("a", 0, 15, **{"blocks per SM": 0.5})
-        .kernel("b", 10, 10, stream=8, **{"blocks per SM": 0.25})
-        .kernel("c", 100, 5, device=1)
+        .launch(0, 0, 1)
+        .launch(1, 1, 2)
+        .launch(3, 1, 3)
+        .kernel("a", 0, 15, 1, **{"blocks per SM": 0.5})
+        .kernel("b", 10, 10, 2, stream=8, **{"blocks per SM": 0.25})
+        .kernel("c", 100, 5, 3, device=1)
         .build()
     )
 
@@ -36,6 +40,14 @@ def test_a_part_that_is_not_in_the_recording_has_no_utilization():
     assert table.filter(pl.col("utilization_frac").is_null())["time_ns"].to_list() == [*range(20, 40), *range(70, 101)]
     assert table["utilization_frac"].mean() == 0.9
     assert gpus(trace)["utilization_frac"].to_list() == [0.45]
+
+
+def test_a_device_of_which_no_launch_is_recorded_is_not_known_to_be_idle():
+    trace = TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("k", 40, 30).build()
+    shares = gpu_activity(trace, from_ns=0, to_ns=100)["utilization_frac"]
+    hidden = idle(trace).filter(pl.col("scope") == "device")["not_shown_ns"].item()
+    assert shares.drop_nulls().to_list() == [1.0] * 45
+    assert shares.null_count() == hidden + 1 == 56
 
 
 def test_one_device_alone_is_shown_where_it_is_chosen():

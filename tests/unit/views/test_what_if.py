@@ -80,6 +80,44 @@ def test_more_is_never_saved_by_less(load, kernel, percent, other):
     assert what_if(trace, less="data_loading:0")["saved_ns"].to_list() == [0]
 
 
+def range_of(table):
+    return table.select("saved_low_ns", "saved_high_ns").row(0)
+
+
+def test_all_of_a_rule_has_the_range_of_its_claim_and_less_no_higher_one():
+    trace = loading()
+    claim = advice(trace).filter(pl.col("rule") == "data_loading").row(0, named=True)
+    low, high = claim["saving_low_ns"], claim["saving_high_ns"]
+    assert range_of(what_if(trace, less="data_loading:100")) == (low, high)
+    assert 0 < low < claim["saving_ns"] < high
+    half = what_if(trace, less="data_loading:50")
+    assert range_of(half)[0] < low
+    assert range_of(half)[0] < half["saved_ns"].item() < range_of(half)[1] < high
+    assert range_of(what_if(trace, less="data_loading:0")) == (0, 0)
+
+
+def test_several_rules_together_have_no_range():
+    together = what_if(loading(), less="data_loading:50,copies:100")
+    assert range_of(together) == (None, None)
+
+
+def test_a_part_of_the_path_has_the_range_of_the_claim_about_it():
+    trace = loading()
+    claim = advice(trace).filter(pl.col("rule") == "data_loading").row(0, named=True)
+    whole, half = (critical_path(trace, percent=percent).filter(pl.col("part") == "data") for percent in ("100", "50"))
+    assert range_of(whole) == (claim["saving_low_ns"], claim["saving_high_ns"])
+    assert range_of(half) == range_of(what_if(trace, less="data_loading:50"))
+
+
+def test_parts_of_one_step_waits_and_what_saves_little_have_no_range_and_others_one_around_their_saving():
+    trace = loading()
+    parts = critical_path(trace)
+    known = parts.drop_nulls("saved_low_ns")
+    assert known["part"].sort().to_list() == ["copy", "data", "kernel"]  # the host's calls save nearly nothing
+    assert known.filter(pl.col("saved_ns").is_between("saved_low_ns", "saved_high_ns")).height == known.height
+    assert critical_path(trace, per="step")["saved_low_ns"].null_count() == critical_path(trace, per="step").height
+
+
 @pytest.mark.parametrize("less", ["data_loading", "data_loading:101", "data_loading:-5", "data_loading:5,", "host:5"])
 def test_what_is_no_percentage_of_a_rule_has_no_row(less):
     assert what_if(loading(), less=less).is_empty()

@@ -16,7 +16,7 @@ import { COUNTERS, useAreaAnswers } from "./area_query.ts";
 import { AreaRows, entryOf } from "./area_rows.tsx";
 
 const STATISTICS: [keyof AreaCounter, title: string, doc: string][] = [
-  ["mean", "mean", "Its mean over the time."],
+  ["mean", "mean_while_recorded", "Its mean, without the time that isn’t in the recording."],
   ["least", "lowest", "Its lowest value in the area."],
   ["most", "highest", "Its highest value in the area."],
   ["first", "at_start", "Its value when the area begins."],

@@ -142,7 +142,7 @@ function Slice({ facts, source }: { facts: SliceFacts; source: Source }) {
   const provenance = facts.launched_by ?? facts.called_from;
   return (
     <JumpContext.Provider value={(number) => void jumpTo(source.id, number)}>
-      <article class="details" aria-label={`Slice ${name}`}>
+      <article class="details" aria-label={`Slice ${readableName(name)}`}>
         <Head facts={facts} source={source} />
         <Facts facts={facts} source={source} />
         <div class="columns">

@@ -2,9 +2,8 @@
 
 import type { RowSlices } from "../../api/row_slices.ts";
 import type { Summary } from "../../api/types.ts";
-import { quantity, type Value } from "../../format/numbers.ts";
+import { timeRange, unbroken, type Value } from "../../format/numbers.ts";
 import { slicesIn } from "../../app/router.ts";
-import { unbroken } from "../sentence.tsx";
 
 /** The rule that reports what is fine; it comes last, or alone if there is nothing to fix. */
 const NOTHING_TO_FIX = "nothing_to_fix";
@@ -74,7 +73,7 @@ export const adviceRows = ({ verdict, also }: Summary): Advice[] =>
       action: unbroken(claim.action),
       saving,
       share,
-      range: high === null ? "" : `${quantity(low, "duration")} to ${quantity(high, "duration")}`,
+      range: low === null || high === null ? "" : timeRange(low, high),
       confidence,
       view,
       filter,

@@ -17,17 +17,14 @@ export function Verdict({ summary, unit, isComparing }: { summary: Summary; unit
   return (
     <Banner label="Verdict" color={colorOf(advice)} title={advice.title} evidence={advice.evidence}>
       {saving !== null && (
-        <b
-          data-tip={`What this cause takes at most${
-            range && `: ${range}`
-          }; after the fix, another one may take its place`}
-        >
+        <b data-tip="What this cause takes at most; after the fix, another one may take its place">
           up to −{quantity(saving, "duration")}
         </b>
       )}
       {isUnknown(advice) && <b>can’t tell</b>}
       {!isUnknown(advice) && !isAllWell(advice) && (
         <small>
+          {range && `${range} · `}
           {share !== null && `${percent(share)} % of ${unit.words} · `}
           confidence {confidence}
         </small>
@@ -54,8 +51,9 @@ function runClaims({ verdict, also }: Summary): Table {
 
 /** Whether a rank is slow: by the summary, as all else on the page; by the ranks alone before the trace is read. */
 export function RunVerdict({ summary: { answer } }: { summary: ShownAnswer<Summary> }) {
-  const hasRanks = workersOf(trace.value.run).length > 1, isKnown = answer?.state === "ready";
-  const ofRun = useAnswerIf(hasRanks && answer !== null && !(isKnown && answer.ranks), OF_RUN).answer;
+  const known = answer?.state === "ready" && answer.ranks ? answer : null;
+  const hasRanks = known !== null || workersOf(trace.value.run).length > 1;
+  const ofRun = useAnswerIf(hasRanks && answer !== null && !known, OF_RUN).answer;
   if (!hasRanks) return null;
-  return <FirstRow view={OF_RUN} answer={isKnown && ofRun?.state !== "loading" ? runClaims(answer) : ofRun} />;
+  return <FirstRow view={OF_RUN} answer={known && ofRun?.state !== "loading" ? runClaims(known) : ofRun} />;
 }

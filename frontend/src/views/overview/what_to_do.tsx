@@ -4,7 +4,7 @@ import { isReport } from "../../api/report.ts";
 import type { Summary, Table } from "../../api/types.ts";
 import { type ShownAnswer, tableOf, useAnswer } from "../../app/answers.ts";
 import { address, go, openView, viewTitle } from "../../app/router.ts";
-import { PERCENT, percent, quantity } from "../../format/numbers.ts";
+import { PERCENT, percent, quantity, timeRange } from "../../format/numbers.ts";
 import { formatSigned } from "../../table/comparison_columns.ts";
 import { prose } from "../../ui/prose.tsx";
 import { LinkTo } from "../../ui/link.tsx";
@@ -26,12 +26,15 @@ const print = (less: Record<string, number>): string =>
 const chosenLess = (first: string) =>
   address.value.less === undefined ? { [first]: DEFAULT } : parse(address.value.less);
 
-/** A new step time: "step 902 ms −25.6 %". */
+/** A new step time: "step 902 ms −25.6 %", and where what is saved lies in a range, this. */
 function NewStep({ data, noun }: { data: Table["data"]; noun: string }) {
-  const [step, share] = [data.step_ns![0] as number, data.saved_frac![0] as number | null];
+  const [step, share, low, high] = ["step_ns", "saved_frac", "saved_low_ns", "saved_high_ns"].map((name) =>
+    data[name]![0] as number | null
+  );
   return (
     <>
-      {noun} {quantity(step, "duration")} {share !== null && <b>{formatSigned(-share, PERCENT)} %</b>}
+      {noun} {quantity(step, "duration")} {share != null && <b>{formatSigned(-share, PERCENT)} %</b>}
+      {!!high && <small>saves {timeRange(low!, high)}</small>}
     </>
   );
 }

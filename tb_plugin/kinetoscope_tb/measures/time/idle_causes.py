@@ -224,8 +224,8 @@ def matters(hidden_ns: int, whole_ns: int) -> bool:
 def not_shown(trace: Trace, device: int = NONE) -> Intervals:
     """When a device may have run what isn't in the recording; NONE: any, while none runs what is.
 
-    It is the time whose cause is `not shown`. A device none of whose launches are recorded has none: the recording may
-    hold all that it ran. Of a part of a trace it is what all of it shows: a part begins amid work that the trace has.
+    It is the time whose cause is `not shown`. Of a part of a trace it is what all of it shows: a part begins amid work
+    that the trace has.
     """
     return _hidden_by_device(trace.whole).get(device, merge([]))
 
@@ -241,10 +241,7 @@ def _hidden_by_device(trace: Trace) -> dict[int, Intervals]:
     """The times of each device, and of all together as those of NONE; from the first step's start to the last's end."""
     axes: tuple[Axis, ...] = ("worker", "device")
     parts = pl.concat([gap_parts(trace, axis, Windows.of(trace, each=False)) for axis in axes])
-    numbers = trace.device_events.filter(pl.col("launch") != NONE)["device"].unique().to_list()
-    devices = [*numbers, NONE] if numbers else []
-    is_hidden = (pl.col("cause") == NOT_SHOWN) & pl.col("device").is_in(devices)
-    spans = parts.filter(is_hidden).partition_by("device", as_dict=True)
+    spans = parts.filter(pl.col("cause") == NOT_SHOWN).partition_by("device", as_dict=True)
     return {
         int(device): union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()) for (device,), rows in spans.items()
     }

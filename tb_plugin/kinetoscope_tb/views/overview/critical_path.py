@@ -17,8 +17,12 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from ...advice.facts import LEAST_SHARE, Facts
+from ...advice.model import Candidate
+from ...advice.saving_range import Change, at_most, range_of_delays
 from ...arrays.gather import fraction
-from ...critical_path.culprits import PARTS, WAITING, number_of_part, pieces_by_name, saved_by_part
+from ...critical_path.classes import CLASSES, ON_DEVICE, row_classes
+from ...critical_path.culprits import CAUSES, PARTS, WAITING, number_of_part, pieces_by_name, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
@@ -52,6 +56,14 @@ class CriticalPath(Table):
         "nobody knows what ran then.",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
+    saved_low_ns = Column(
+        DURATION,
+        "The least that it may be, as in `advice`: of the steps after warm-up. Missing for one step, and where all of "
+        f"it saves less than {100 * LEAST_SHARE:.0f} % of the step, since timing the same step again may change more.",
+        shown_as="bound",
+        adds_up=False,
+    )
+    saved_high_ns = Column(DURATION, "The most that it may be, as there.", shown_as="bound", adds_up=False)
 
 
 def critical_path(
@@ -68,40 +80,39 @@ def critical_path(
     at = sums["part"].to_numpy(), sums["step"].to_numpy()
     spent[at], counts[at] = sums["dur_ns"].to_numpy(), sums["segments"].to_numpy()
     saved = saved_by_part(trace, int(percent))
-    groups = [(ALL, counted_steps(trace))]
+    groups, bounds = [(ALL, counted_steps(trace))], _ranges(trace, int(percent))
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
+        bounds = bounds.with_columns(low=None, high=None)
 
     def whole_ns(steps: list[int]) -> tuple[int, int]:
         return int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())
 
     frames = [
-        _parts(name, whole_ns(steps), *(values[:, steps] for values in (spent, counts, saved)))
+        _parts(name, whole_ns(steps), bounds, *(values[:, steps] for values in (spent, counts, saved)))
         for name, steps in groups
     ]
     return CriticalPath.of(pl.concat(frames).select(CriticalPath.schema().names()))
 
 
 def _parts(
-    name: str, whole_ns: tuple[int, int], spent: np.ndarray, counts: np.ndarray, saved: np.ndarray
+    name: str, whole_ns: tuple[int, int], bounds: pl.DataFrame, spent: np.ndarray, counts: np.ndarray, saved: np.ndarray
 ) -> pl.DataFrame:
     """The rows of some steps, from arrays [part, step].
 
     Args:
         name: Of these steps.
         whole_ns: How long they are: as recorded, and without what recording costs.
+        bounds: The least and the most that each part may save.
         spent: Time on the path.
         counts: Segments of it.
         saved: What is saved.
     """
     steps = spent.shape[1]
-    rows = pl.DataFrame(
-        {
-            "part": PARTS,
-            "path_ns": spent.sum(axis=1),
-            "segments": counts.sum(axis=1),
-            "saved": saved.sum(axis=1),
-        }
+    rows = bounds.with_columns(
+        path_ns=spent.sum(axis=1),
+        segments=counts.sum(axis=1),
+        saved=saved.sum(axis=1),
     )
     return (
         rows.filter((pl.col("path_ns") > 0) | (pl.col("saved") > 0))
@@ -114,7 +125,36 @@ def _parts(
             saved_ns=(pl.col("saved") / steps).round().cast(pl.Int64),
             saved_frac=fraction(pl.col("saved"), pl.lit(whole_ns[1])),
         )
+        .with_columns(
+            saved_low_ns=pl.when(pl.col("low").is_not_null()).then(pl.min_horizontal("low", "saved_ns")),
+            saved_high_ns=pl.when(pl.col("high").is_not_null()).then(pl.max_horizontal("high", "saved_ns")),
+        )
     )
+
+
+def _ranges(trace: Trace, percent: int) -> pl.DataFrame:
+    """The `low` and the `high` end of what each `part` may save, in ns; null where it is a wait, or saves little."""
+    facts, explanation = Facts(trace), path_explanation(trace)
+    some, whole = (saved_by_part(trace, less) for less in (percent, 100))
+    classes = row_classes(trace)
+    rows: list[tuple[str, int | None, int | None]] = []
+    for number, part in enumerate(PARTS):
+        if part in WAITING or facts.mean(whole[number]) < LEAST_SHARE * facts.usual_step_ns:
+            rows.append((part, None, None))
+            continue
+        candidate = _candidate(part, classes)
+        change, all_of_it = Change(candidate, some[number], percent / 100), Change(candidate, whole[number])
+        bounds = (range_of_delays(facts, each, explanation) for each in (change, all_of_it))
+        rows.append((part, *at_most(*bounds)))
+    return pl.DataFrame(rows, schema={"part": pl.String, "low": pl.Int64, "high": pl.Int64}, orient="row")
+
+
+def _candidate(part: str, classes: np.ndarray) -> Candidate:
+    """The time that a part is; `classes` are those of the rows of device_events."""
+    own = [number for number, cause in enumerate(CAUSES) if cause == part]
+    is_of_devices = bool(own) and all(number in ON_DEVICE for number in own)
+    rows = np.flatnonzero(np.isin(classes, own)) if is_of_devices else None
+    return Candidate(part, tuple(CLASSES[number] for number in own), rows)
 
 
 VIEW = View(

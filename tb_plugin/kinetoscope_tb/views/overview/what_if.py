@@ -14,8 +14,11 @@ import numpy as np
 import polars as pl
 
 from ...advice.candidates import on_path, partly, percents
+from ...advice.facts import Facts
 from ...advice.given import Given, given_advice
-from ...advice.model import Candidate
+from ...advice.model import Advice
+from ...advice.saving_range import Change, at_most, saving_range
+from ...arrays.intervals import Ints
 from ...critical_path.explanation import Explanation, path_explanation
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_work
@@ -42,6 +45,14 @@ class WhatIf(Table):
     step_ns = Column(DURATION, "Their mean length with all steps laid out again.")
     saved_ns = Column(DURATION, "Length now - new length.")
     saved_frac = Column(FRACTION, "The same / the length now.")
+    saved_low_ns = Column(
+        DURATION,
+        "The least that it may be, as for all of it in `advice`, and no more than that; missing for several rules "
+        "together, and where the saving of the rule has no range.",
+        shown_as="bound",
+        adds_up=False,
+    )
+    saved_high_ns = Column(DURATION, "The most that it may be, as there.", shown_as="bound", adds_up=False)
 
 
 def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
@@ -50,43 +61,60 @@ def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
     There are no rows if `less` isn't spelled so, or names a rule that has no row.
     """
     given = given_advice(trace, tuple(diagnose(trace)))
-    targets = {advice.rule: advice.candidate for advice in given.advice if advice.candidate}
-    chosen = [{rule: _DEFAULT} for rule in targets] if less is None else _parsed(less, targets)
-    rows = [_row(trace, given, targets, percents_of_rules) for percents_of_rules in chosen]
+    claims = {advice.rule: advice for advice in given.advice if advice.candidate}
+    chosen = [{rule: _DEFAULT} for rule in claims] if less is None else _parsed(less, claims)
+    facts = Facts(trace)
+    rows = [_row(facts, given, claims, percents_of_rules) for percents_of_rules in chosen]
     return WhatIf.of(pl.DataFrame(rows, schema=WhatIf.schema(), orient="row"))
 
 
-def _parsed(less: str, targets: dict[str, Candidate]) -> list[dict[str, int]]:
+def _parsed(less: str, claims: dict[str, Advice]) -> list[dict[str, int]]:
     """The percentage of each rule that `less` names, as the only entry; none if a part of it isn't possible."""
     parts = less.split(",") if less else []
     spelled = [re.fullmatch(r"(\w+):(\d\d?|100)", part, re.ASCII) for part in parts]
-    chosen = {each[1]: int(each[2]) for each in spelled if each and each[1] in targets}
+    chosen = {each[1]: int(each[2]) for each in spelled if each and each[1] in claims}
     return [chosen] if len(chosen) == len(parts) else []
 
 
-def _row(trace: Trace, given: Given, targets: dict[str, Candidate], less: dict[str, int]) -> tuple[object, ...]:
+def _row(facts: Facts, given: Given, claims: dict[str, Advice], less: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
-    explained = path_explanation(trace)
-    path, parts = explained.path, [(targets[rule], percent) for rule, percent in less.items()]
+    explained = path_explanation(facts.trace)
+    path, parts = explained.path, [(claims[rule], percent) for rule, percent in less.items()]
+    candidates = [claim.candidate for claim, _ in parts if claim.candidate]
     of_path = np.zeros(path.height, np.int64)
-    for candidate, _ in parts:
+    for candidate in candidates:
         of_path = np.maximum(of_path, on_path(candidate, path))
-    spent = np.zeros(trace.steps.height, np.int64)
+    spent = np.zeros(facts.trace.steps.height, np.int64)
     np.add.at(spent, path["step"].to_numpy(), of_path)
-    mean_ns = given.usual_step_ns
-    saved_ns = min(mean_ns, round(_mean_saving(explained, given, parts)))
-    words = ", ".join(dict.fromkeys(candidate.words for candidate, _ in parts))
+    mean_ns, per_step = given.usual_step_ns, _savings(explained, parts)
+    saved_ns = min(mean_ns, round(float(per_step[given.counted].mean())))
+    words = ", ".join(dict.fromkeys(candidate.words for candidate in candidates))
     path_ns = round(float(spent[given.counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
-    return ",".join(less), words, path_ns, mean_ns, mean_ns - saved_ns, saved_ns, share
+    bounds = _range(facts, explained, parts, per_step)
+    return ",".join(less), words, path_ns, mean_ns, mean_ns - saved_ns, saved_ns, share, *bounds
 
 
-def _mean_saving(explained: Explanation, given: Given, parts: Sequence[tuple[Candidate, int]]) -> float:
-    """By how much the steps that count would be shorter, on average, if each part took less time, in percent."""
+def _savings(explained: Explanation, parts: Sequence[tuple[Advice, int]]) -> Ints:
+    """By how much each step would be shorter if what each rule is about took less time, in percent."""
     less = np.zeros(explained.what_if.part.size, np.uint8)
-    for candidate, percent in parts:
-        less = np.maximum(less, partly(percents(candidate, explained), percent))
-    return float(explained.what_if.saved_together(less)[given.counted].mean())
+    for claim, percent in parts:
+        if claim.candidate:
+            less = np.maximum(less, partly(percents(claim.candidate, explained), percent))
+    return explained.what_if.saved_together(less)
+
+
+def _range(
+    facts: Facts, explained: Explanation, parts: Sequence[tuple[Advice, int]], per_step: Ints
+) -> tuple[int | None, int | None]:
+    """The least and the most of a saving; None if it isn't of one rule, or that has no range."""
+    if len(parts) != 1:
+        return None, None
+    ((claim, percent),) = parts
+    if claim.candidate is None or claim.saving_range is None:
+        return None, None
+    change = Change(claim.candidate, per_step, percent / 100)
+    return at_most(saving_range(facts, change, explained), claim.saving_range)
 
 
 VIEW = View(
