@@ -11,6 +11,8 @@ PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 w
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 CODE := producer tb_plugin tests release hatch_build.py
 
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo check test quick golden crawl fuzz torture lint style types page fix bench docs pictures watch wheels release site clean
 .DELETE_ON_ERROR:
@@ -106,6 +108,7 @@ $(VENV)/demo.installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
 	@touch $@
 
+# Most of what is installed is never imported: Python compiles what is, at its first import.
 $(VENV)/develop.installed: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	PIP_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
 	@touch $@ $(VENV)/demo.installed
