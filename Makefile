@@ -44,7 +44,8 @@ fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, and the s
 	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)
 	POLARS_MAX_THREADS=1 KINETOSCOPE_LIBRARY=$(CHECKED) \
 	    KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
-	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/oracle/test_same_everywhere.py $(ARGS)
+	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/oracle/test_same_everywhere.py \
+	    tests/oracle/test_recording_faults.py $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 IS_WHOLE = "KINETOSCOPE_FUZZ_CASES" in os.environ
-CASES = int(os.environ.get("KINETOSCOPE_FUZZ_CASES", "600"))
+CASES = int(os.environ.get("KINETOSCOPE_FUZZ_CASES", "300"))
 FIRST = int(os.environ.get("KINETOSCOPE_FUZZ_FIRST", "0"))
 
 ODD_VALUES: tuple[Any, ...] = (
