@@ -11,6 +11,8 @@ PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 w
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
 CODE := producer tb_plugin tests release hatch_build.py
 
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo check test quick golden crawl fuzz torture lint style types page fix bench docs pictures watch wheels release site clean
 .DELETE_ON_ERROR:
@@ -42,7 +44,8 @@ fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, and the s
 	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)
 	POLARS_MAX_THREADS=1 KINETOSCOPE_LIBRARY=$(CHECKED) \
 	    KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
-	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/oracle/test_same_everywhere.py $(ARGS)
+	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/oracle/test_same_everywhere.py \
+	    tests/oracle/test_recording_faults.py $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)
@@ -106,6 +109,7 @@ $(VENV)/demo.installed: $(SOURCES) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
 	@touch $@
 
+# Most of what is installed is never imported: Python compiles what is, at its first import.
 $(VENV)/develop.installed: $(SOURCES) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
+	PIP_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint]'
 	@touch $@ $(VENV)/demo.installed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,7 +29,8 @@ def logdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(logdir: Path) -> Iterator[Server]:
-    with serving(f"--logdir={logdir}") as running:
+    """A TensorBoard that starts as a user starts it."""
+    with serving(f"--logdir={logdir}", python=sys.executable) as running:
         yield running
 
 

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from contract.running import Answer, server_process
+from contract.running import Answer, forked_server, server_process
+from support import forks
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 CODE = "from kinetoscope_tb.cli import main; main()"
+STARTED = (sys.executable, "-c", CODE)
+"""What starts a process as a user does."""
 
 
 @dataclass
@@ -29,7 +32,7 @@ class OpenPage:
     """A page at the printed address."""
 
     address: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | forks.Program
     output: Path
     cookie: str = ""
 
@@ -96,7 +99,6 @@ class OpenPage:
 def opening(
     *arguments: str | Path,
     stdin: IO[bytes] | None = None,
-    code: str = CODE,
     program: Sequence[str | Path] = (),
     **environment: str,
 ) -> Iterator[OpenPage]:
@@ -105,13 +107,17 @@ def opening(
     Args:
         arguments: Of the command.
         stdin: Its standard input.
-        code: What starts it in this Python.
-        program: What starts it instead.
+        program: What starts it; by default it is forked, where that is possible and nothing is on standard input.
         environment: More variables of its environment.
     """
-    command = [*(program or (sys.executable, "-c", code)), "open", *map(str, arguments)]
-    variables = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "SSH_CONNECTION")}
     address = re.compile(r"^  (http://\S+)\n\n.*ends with", re.MULTILINE | re.DOTALL)
-    options = {"stdin": stdin or subprocess.DEVNULL, "env": {**variables, **environment}}
-    with server_process(command, address, **options) as (url, process, output):
+    variables = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "SSH_CONNECTION")}
+    variables |= environment
+    words = ("open", *map(str, arguments))
+    if stdin is None and not program and forks.IS_POSSIBLE:
+        running = forked_server(("-c", CODE, *words), address, variables)
+    else:
+        command = [*(program or STARTED), *words]
+        running = server_process(command, address, stdin=stdin or subprocess.DEVNULL, env=variables)
+    with running as (url, process, output):
         yield OpenPage(url, process, output)

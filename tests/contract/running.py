@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
@@ -13,18 +14,23 @@ import urllib.parse
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from support import forks
 from support.build import TraceBuilder
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 STARTS_WITHIN_S = 90
 ASKS_EVERY_S = 0.05  # each question takes a TensorBoard about 5 ms of what it waits for
 PLUGIN = "data/plugin/pytorch_profiler/"
+ADDRESS = re.compile(r"^TensorBoard \S+ at (http://\S+/) ", re.MULTILINE)
+IMPORTED = ("tensorboard.main", "kinetoscope_tb.plugin", "kinetoscope_tb.cli.open", "kinetoscope_tb.web.app")
+"""What servers that are forked need not import: 2 s of each one's start."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Server:
     """A TensorBoard that answers at `base`."""
 
     base: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | forks.Program
 
     def cpu_seconds(self) -> float:
         """What its process has taken since it began."""
@@ -73,10 +79,20 @@ class Server:
 
 
 @contextmanager
-def serving(*flags: str, python: str | Path = sys.executable) -> Iterator[Server]:
-    """A TensorBoard with these flags, at a port that it chooses itself; it ends with the block."""
-    command = [python, "-m", "tensorboard.main", "--host=127.0.0.1", "--port=0", *flags]
-    with server_process(command, re.compile(r"^TensorBoard \S+ at (http://\S+/) ", re.MULTILINE)) as (base, process, _):
+def serving(*flags: str, python: str | Path | None = None) -> Iterator[Server]:
+    """A TensorBoard with these flags, at a port that it chooses itself; it ends with the block.
+
+    Args:
+        flags: Of TensorBoard.
+        python: What starts it as a user does; by default it is forked, where that is possible.
+    """
+    words = ("--host=127.0.0.1", "--port=0", *flags)
+    if python is None and forks.IS_POSSIBLE:
+        program = ("-c", "from tensorboard.main import run_main; run_main()")
+        running = forked_server((*program, *words), ADDRESS, os.environ)
+    else:
+        running = server_process([python or sys.executable, "-m", "tensorboard.main", *words], ADDRESS)
+    with running as (base, process, _):
         server = Server(base, process)
         server.ask("data/plugins_listing")
         yield server
@@ -99,17 +115,41 @@ def server_process(
         tempfile.NamedTemporaryFile("w") as file,
         subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, text=True, **options) as process,
     ):
-        output = Path(file.name)
         try:
-            has_ended = {"unless": lambda: process.poll() is not None, "context": output.read_text}
-            match = wait_for(lambda: address.search(output.read_text()), STARTS_WITHIN_S, **has_ended)
-            yield match[1], process, output
+            yield _address(process, Path(file.name), address), process, Path(file.name)
         finally:
             process.terminate()
             try:
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def forked_server(
+    command: Sequence[str | Path], address: re.Pattern[str], environ: Mapping[str, str]
+) -> Iterator[tuple[str, forks.Program, Path]]:
+    """The same of a program in Python, which is forked from a process that has imported what servers need."""
+    with tempfile.NamedTemporaryFile("w") as file:
+        process = _forks().start_into(Path(file.name), *command, environ=environ)
+        try:
+            yield _address(process, Path(file.name), address), process, Path(file.name)
+        finally:
+            process.terminate()
+            process.wait(timeout=20)
+
+
+def _address(process: subprocess.Popen[str] | forks.Program, output: Path, address: re.Pattern[str]) -> str:
+    """Where a server is, once it says so."""
+    has_ended = {"unless": lambda: process.poll() is not None, "context": output.read_text}
+    return wait_for(lambda: address.search(output.read_text()), STARTS_WITHIN_S, **has_ended)[1]
+
+
+@cache
+def _forks() -> forks.Server:
+    server = forks.Server(Path(tempfile.gettempdir()), *IMPORTED, environ=os.environ)
+    atexit.register(server.end)
+    return server
 
 
 def a_trace() -> TraceBuilder:

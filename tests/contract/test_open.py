@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from contract.opening import opening
+from contract.opening import STARTED, opening
 from contract.running import a_trace, put
 from support.hostile import write_bomb
 from support.places import web_server
@@ -101,7 +101,7 @@ def test_several_paths_and_a_choice(folder, arguments, run):
 
 
 def test_it_imports_no_tensorboard_and_ends_after_the_page_was_closed(folder):
-    with opening(folder / TRACE, "--end-after", "0", code=PACKAGES) as page:
+    with opening(folder / TRACE, "--end-after", "0", program=(sys.executable, "-c", PACKAGES)) as page:
         shown = re.search(rb'name="page" content="(\d+)"', page.enter().body)[1].decode()
         page.settled("state", **page.place)
         page.send("presence", b"open", page=shown, number="1")
@@ -318,7 +318,10 @@ def test_pages_that_are_open_at_the_same_time_share_the_cache(tmp_path, folder):
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_of_the_machine_reads_neither_what_was_dropped_nor_the_key(folder):
-    with tempfile.TemporaryDirectory() as private, opening(folder / TRACE, "--stay", TMPDIR=private) as page:
+    with (
+        tempfile.TemporaryDirectory() as private,
+        opening(folder / TRACE, "--stay", program=STARTED, TMPDIR=private) as page,
+    ):
         Path(private).chmod(0o755)
         page.enter()
         page.send("upload", a_trace().text().encode(), name="rank1.5.pt.trace.json")

@@ -67,7 +67,7 @@ def environment(folder: Path, wheels: list[Path], *requirements: str, sees_ours:
     if sees_ours:
         show_our_packages(programs)
     if requirements:
-        pip(programs, "install", *requirements)
+        pip(programs, "install", "--no-compile", *requirements)
     pip(programs, "install", "--no-deps", "--no-index", "--no-compile", *wheels)
     return programs
 

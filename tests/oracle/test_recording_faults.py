@@ -10,6 +10,7 @@ from kinetoscope_tb.errors import KinetoscopeError
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.overview.advice import advice
 from support import surgery
+from support.fuzzing import IS_WHOLE
 from support.real_traces import FOLDER, MISSING
 
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
@@ -72,9 +73,14 @@ def planted(name, fault):
 
 @pytest.mark.parametrize("name", PATIENTS)
 def test_planted_faults_are_found_and_no_verdict_rests_on_times_in_a_wrong_unit(name):
-    """All of them: one that isn't is one that no bound of physics excludes, and doesn't belong here."""
+    """All of them: one that isn't is one that no bound of physics excludes, and doesn't belong here.
+
+    Each is planted into a recording of an H100 and into one of another device; `make fuzz` plants all into all.
+    """
     missed = []
-    for fault, (_, rules) in FAULTS.items():
+    for number, (fault, (_, rules)) in enumerate(FAULTS.items()):
+        if not IS_WHOLE and (number + PATIENTS.index(name)) % 2:
+            continue
         trace = planted(name, fault)
         named = {d.rule for d in diagnose(trace) if d.fault or d.rule == "events_twice"}
         missed += [] if named & rules else [(fault, named)]

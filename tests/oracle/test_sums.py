@@ -1,6 +1,7 @@
-"""Sums reconcile: whatever splits the same time adds up to the same total, on every real trace and every sample."""
+"""Every view answers for the real traces and the samples, and whatever splits the same time adds up to the same total."""
 
 import gzip
+import os
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +15,7 @@ from kinetoscope_tb.distributed.contents import has_several_workers
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.measures.recording.contents import has_device_events
+from kinetoscope_tb.measures.time.breakdown import CATEGORIES
 from kinetoscope_tb.measures.time.idle_causes import CAUSES
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.pictures import parent_column
@@ -21,16 +23,12 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import RUN_VIEWS, VIEWS
 from kinetoscope_tb.views.overview.critical_path_segments import MOST_ROWS
 from support.nsight import export_json
-from support.real_traces import FOLDER
+from support.real_traces import FOLDER, MISSING, of_each_program
 
 SAMPLES = Path(__file__).parents[2] / "samples"
-REAL = [p for kind in ("runs", "single") for p in (FOLDER / kind).rglob("*.json*")]
-CLAIMS = [  # on these a saving was larger than its path
-    path
-    for name in ("tracelens_mi300_rocprofiler-sdk_sdpa_03.json", "tracelens_h100_qwen1.5-0.5b.json.gz")
-    if (path := FOLDER / "claims" / name).exists()
-]
-TRACES = sorted([*REAL, *CLAIMS, *SAMPLES.glob("*/*/*.pt.trace.json.gz")])
+KINDS = ("runs", "single", "claims", "../inference")
+REAL = [path for path in of_each_program(*KINDS) if path.name != "execution_details.json"]
+TRACES = sorted([*REAL, *SAMPLES.glob("*/*/*.pt.trace.json.gz")])
 
 RULES = []
 
@@ -39,6 +37,12 @@ def rule(holds):
     """One of the rules that are held against every trace."""
     RULES.append(holds)
     return holds
+
+
+def test_the_real_traces_are_there():
+    if not REAL and not os.environ.get("CI"):
+        pytest.skip(MISSING)
+    assert REAL
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: "-".join(p.parts[-3:]))
@@ -66,6 +70,21 @@ def test_sums_reconcile_in_exports_of_nsight(name, traces, tmp_path, subtests):
 
 def lasting(frame):
     return int(frame["dur_ns"].sum())
+
+
+@rule
+def each_row_has_a_key_of_its_own_and_numbers(trace, tables):
+    for name, table in tables.items():
+        frame = VIEWS[name].table.of(table)
+        assert frame.select(VIEWS[name].table.key).is_duplicated().sum() == 0, name
+        assert not any(column.is_nan().any() for column in frame.select(pl.col(pl.Float64))), name
+
+
+@rule
+def the_parts_of_every_step_add_up(trace, tables):
+    parts = tables["steps"].select(f"{name.lower().replace(' ', '_')}_ns" for name in CATEGORIES)
+    assert parts.sum_horizontal().to_list() == tables["steps"]["total_ns"].to_list()
+    assert min(parts.min().row(0)) >= 0
 
 
 @rule
@@ -178,8 +197,40 @@ def assert_parts_are_the_whole(trace, per):
     }
     for whole, of in sums.items():
         assert idle.select(pl.sum_horizontal(of)).to_series().equals(idle[whole], check_names=False), whole
-    same = "device", "step", "window_ns", "idle_ns"
+    same = "device", "step", "window_ns", "idle_ns", "exposed_communication_ns"
     assert set(idle.filter(pl.col("scope") == "device").select(same).rows()) == set(exposed.select(same).rows())
+
+
+def length_of_empty_queue(rows, start, end):
+    """For how long of some time none of the rows (launch, start) was launched and hadn't begun; a sweep over instants."""
+    spans = [(max(at, start), min(begin, end)) for at, begin in rows if at < begin]
+    changes = sorted(
+        [(at, 1) for at, until in spans if at < until] + [(until, -1) for at, until in spans if at < until]
+    )
+    total, queued, since = 0, 0, start
+    for at, change in [*changes, (end, 0)]:
+        total += at - since if not queued else 0
+        queued, since = queued + change, at
+    return total
+
+
+@rule
+def the_host_is_late_no_longer_than_the_queue_of_the_device_is_empty(trace, tables):
+    if not has_device_events(trace):
+        return
+    launched = trace.launches["start_ns"].to_list()
+    queues = {}
+    for row in trace.device_events.select("device", "launch", "start_ns").iter_rows():
+        queues.setdefault(row[0], []).extend([(launched[row[1]], row[2])] if row[1] >= 0 else [])
+    windows = trace.steps.select("name", "start_ns", "end_ns").rows()[:20]
+    idle = VIEWS["idle"].run(trace, per="step").filter(scope="device")
+    late = {(device, step): ns for device, step, ns in idle.select("device", "step", "host_late_ns").rows()}
+    for device, rows in queues.items():
+        for step, start, end in windows:
+            assert late[device, step] <= length_of_empty_queue(rows, start, end)
+    gaps = tables["gaps"].filter(pl.col("host_late_ns") > 0).head(20)
+    for device, start, dur, ns in gaps.select("device", "start_ns", "dur_ns", "host_late_ns").rows():
+        assert ns <= length_of_empty_queue(queues[device], start, start + dur)
 
 
 @rule
@@ -210,7 +261,7 @@ def half_of_something_saves_no_more_than_all_of_it(trace, tables):
 
 RUNS = [
     *(folder for kind in ("runs", "claims") for folder in (FOLDER / kind).glob("*") if folder.is_dir()),
-    *(folder for folder in SAMPLES.glob("*") if not folder.name.endswith("_pairs")),
+    *(folder for folder in SAMPLES.glob("*") if not folder.name.endswith("_pairs")),  # jobs of one process
 ]
 
 

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.export.chrome_json.writer import EXTRAS, Source, Window, export_pieces, size, slices_in
-from kinetoscope_tb.reader import read, read_blocks
+from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from support.build import TraceBuilder
+from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
 
@@ -224,7 +225,7 @@ def test_portions_leave_nothing_out(portion, monkeypatch):
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_real_traces_nest_and_come_back_from_the_file_as_they_were(path):
-    trace = read(path)
+    trace = read_once(path)
     made = timeline(trace)
     text, events, _ = written([Source(trace, made)], extras=EXTRAS)
     threads = defaultdict(list)

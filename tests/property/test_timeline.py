@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.annotation_ranges import AnnotationRanges
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import FRAMES
 from kinetoscope_tb.timeline.core.pyramid import Pyramid, Rows, batch_bytes
 from support.build import TraceBuilder
+from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.slow_timeline import decoded, tile
 from support.strategies import builders
@@ -107,7 +107,7 @@ def test_a_tile_is_what_a_slow_look_at_all_slices_sees(rows, level, index):
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_tiles_of_real_traces_stand_for_every_slice(path):
-    made = timeline(read(path))
+    made = timeline(read_once(path))
     first = made.pyramid.rows.first
     assert sum(track.slices for track in made.tracks) == made.size
     columns = (made.start_ns, made.dur_ns, np.arange(made.size), made.label)

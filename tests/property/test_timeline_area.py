@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.annotation_ranges import AnnotationRanges
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.area.counter_values import counter_values
 from kinetoscope_tb.timeline.area.flame import area_flames
 from kinetoscope_tb.timeline.area.groups import NO_ANNOTATION, NO_WORK, By, groups
@@ -19,6 +18,7 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.counters.counters import Counter as Curve
 from kinetoscope_tb.timeline.counters.counters import counters
+from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
 
@@ -248,7 +248,7 @@ def test_a_counter_of_any_finite_values_has_a_mean(values, mean):
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_areas_of_real_traces_that_touch_add_up_to_the_whole(path):
-    trace = read(path)
+    trace = read_once(path)
     made = timeline(trace)
     first, last = made.window
     middle, tracks, by = (first + last) // 2, range(len(made.tracks)), groups(trace, made, "name")
@@ -265,7 +265,7 @@ def test_areas_of_real_traces_that_touch_add_up_to_the_whole(path):
 
 def test_self_times_of_a_real_trace_are_the_time_in_which_anything_runs():
     path = next(path for path in TRACES if path.name.endswith(".gz") or path.stat().st_size > 1_000_000)
-    trace = read(path)
+    trace = read_once(path)
     made = timeline(trace)
     whole = area(made, groups(trace, made, "category"), *made.window, range(len(made.tracks)))
     running = Counter()

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.memory.levels import device_memories
 from kinetoscope_tb.measures.recording.contents import has_kernels
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.counters.counters import Counter, counters
 from kinetoscope_tb.views import VIEWS
+from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 
 TRACES = of_each_program("runs", "single")
@@ -63,7 +63,7 @@ def test_a_bucket_is_what_a_look_at_each_moment_says(curve, level, index):
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_counters_of_real_traces_agree_with_the_views(path):
-    trace = read(path)
+    trace = read_once(path)
     curves = counters(trace)
     for curve in curves:
         at, value = curve.curve

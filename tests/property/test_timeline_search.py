@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
+from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.slow_timeline import decoded, tile
 from support.strategies import builders
@@ -55,7 +55,7 @@ def assert_rows_of_views_have_as_many_slices_as_they_say(trace, made):
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())
 def test_rows_of_views_of_real_traces_have_as_many_slices_as_they_say(path):
-    trace = read(path)
+    trace = read_once(path)
     assert_rows_of_views_have_as_many_slices_as_they_say(trace, timeline(trace))
 
 

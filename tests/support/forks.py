@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 TORCH = ("torch", "torch._inductor.config", "torch.distributed.run")  # a profiler imports the second at its start
 LIMIT_S = 600
+IS_POSSIBLE = sys.platform == "linux"
 FORKING = Path(__file__).with_name("forking.py")
 
 
@@ -38,11 +41,44 @@ class Program:
         Raises:
             AssertionError: It was killed, because it didn't end in time.
         """
+        self.wait(timeout)
+        return self._outputs()
+
+    def wait(self, timeout: float = LIMIT_S) -> int:
+        """The exit status of the program at its end.
+
+        Raises:
+            AssertionError: It was killed, because it didn't end in time.
+        """
         if self.returncode is None:
             self.returncode = self._server.ask({"wait": self.pid, "limit_s": timeout})
-        outputs = tuple(file.read_text() for file in self._files)
-        assert self.returncode is not None, f"a program was killed: it didn't end in {timeout} s\n{outputs}"
-        return outputs
+        assert self.returncode is not None, f"a program was killed: it didn't end in {timeout} s\n{self._outputs()}"
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """The exit status of the program; None while it runs."""
+        if self.returncode is None:
+            ending = os.pidfd_open(self.pid)
+            has_ended = select.select([ending], [], [], 0)[0]
+            os.close(ending)
+            return self.wait() if has_ended else None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the program has ended."""
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask the program to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the program as the system does."""
+        self.send_signal(signal.SIGKILL)
+
+    def _outputs(self) -> tuple[str, ...]:
+        return tuple(file.read_text() for file in self._files)
 
 
 class Server:
@@ -63,7 +99,7 @@ class Server:
         if python is None:
             environ = {**environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen(command, env=environ, **pipes) if sys.platform == "linux" else None
+        self._process = subprocess.Popen(command, env=environ, **pipes) if IS_POSSIBLE else None
 
     def start(
         self, *command: object, environ: Mapping[str, str] | None = None, folder: Path | None = None
@@ -80,6 +116,10 @@ class Server:
     def start_in_terminal(self, terminal: str, *command: object, environ: Mapping[str, str], folder: Path) -> Program:
         """Start a program, on Linux, whose three streams are a terminal, given by its path."""
         return Program(self, self._fork(command, environ, folder, (terminal,) * 3), ())
+
+    def start_into(self, file: Path, *command: object, environ: Mapping[str, str]) -> Program:
+        """Start a program, on Linux, that writes both outputs into one file."""
+        return Program(self, self._fork(command, environ, None, (os.devnull, file, file)), (file,))
 
     def _fork(
         self, command: Sequence[object], environ: Mapping[str, str], folder: Path | None, streams: Sequence[object]

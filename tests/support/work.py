@@ -20,7 +20,7 @@ import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import FrameType
+    from types import CodeType, FrameType
 
 OURS = "kinetoscope_tb"
 _LOOKED_UP = frozenset({"searchsorted", "take"})  # what these get first is looked up in, not looked at
@@ -40,6 +40,7 @@ class Work:
 
     def __init__(self) -> None:
         self._by_thread: dict[int, int] = defaultdict(int)
+        self._looked_at: dict[CodeType, tuple[tuple[str, ...], Any]] = {}
 
     @property
     def total(self) -> int:
@@ -52,16 +53,28 @@ class Work:
         """What sys.setprofile calls."""
         if event != "call":
             return
-        code, module = frame.f_code, frame.f_globals.get("__name__", "").split(".")[0]
-        looks_at = {OURS: _TEXTS, "numpy": np.ndarray, "polars": (pl.DataFrame, pl.Series)}.get(module)
-        if module == "polars" and code.co_name not in _OF_FRAMES:
-            looks_at = None
-        if looks_at is None or code.co_flags & _IS_GENERATOR:  # a generator is called for each of its items
-            self.add(1)
-            return
-        arguments = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
-        looked_at = arguments[1:] if code.co_name in _LOOKED_UP else arguments
-        self.add(1 + sum(_size(argument) for argument in looked_at if isinstance(argument, looks_at)))
+        known = self._looked_at.get(frame.f_code)
+        if known is None:
+            known = self._looked_at[frame.f_code] = _arguments_looked_at(frame)
+        names, kinds = known
+        count = 1
+        if names:
+            values = frame.f_locals
+            for name in names:
+                if isinstance(value := values.get(name), kinds):
+                    count += _size(value)
+        self._by_thread[threading.get_ident()] += count
+
+
+def _arguments_looked_at(frame: FrameType) -> tuple[tuple[str, ...], Any]:
+    """The names of the arguments whose size is work for a function, and of which types they then are."""
+    code, module = frame.f_code, frame.f_globals.get("__name__", "").split(".")[0]
+    kinds = {OURS: _TEXTS, "numpy": np.ndarray, "polars": (pl.DataFrame, pl.Series)}.get(module)
+    is_of_part = module == "polars" and code.co_name not in _OF_FRAMES
+    if kinds is None or is_of_part or code.co_flags & _IS_GENERATOR:  # a generator is called for each of its items
+        return (), ()
+    names = code.co_varnames[: code.co_argcount]
+    return names[1:] if code.co_name in _LOOKED_UP else names, kinds
 
 
 def _size(value: Any) -> int:
