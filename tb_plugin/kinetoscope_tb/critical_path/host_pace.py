@@ -151,7 +151,7 @@ class HostPace:
     @cached_property
     def own_ns(self) -> Ints:
         """How long each node of the host takes by itself: since the last of what it waited for, in ns."""
-        return self.graph.delays()[: self.graph.nodes.boundaries.time.size]
+        return self.graph.delays(self.graph.nodes.boundaries.time.size)
 
     @property
     def _steps(self) -> Intervals:
@@ -178,7 +178,7 @@ def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> tuple[Ints, I
     boundaries, first = graph.nodes.boundaries, graph.first
     is_wait = np.zeros(len(Kind), bool)
     is_wait[list(_WAITS)] = True
-    edges = np.flatnonzero(is_wait[graph.kind[: first[boundaries.time.size]]])
+    edges = np.flatnonzero(is_wait[graph.kind[: first[boundaries.time.size]]]).astype(np.int32)
     at = np.searchsorted(first, edges, "right") - 1
     at = at[(first[at] == edges) & (at > 0)]
     thread = boundaries.thread

@@ -29,7 +29,17 @@ from ..arrays.native import Function
 from ..measures.recording.usual_step import UsualStep
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
-from .classes import BETWEEN_ROWS, CALL, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
+from .classes import (
+    BETWEEN_ROWS,
+    CALL,
+    COMMUNICATION,
+    COMPUTATION,
+    COPY,
+    LAUNCH,
+    OPERATOR,
+    SYNCHRONIZATION,
+    own_classes,
+)
 from .edges import Kind
 from .graph import Graph
 from .host_pace import HostPace
@@ -61,6 +71,10 @@ _INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)
 WAITS = np.uint8(128)
 """Added to a percentage: so much of the node's wait for devices is gone, too."""
 
+MAY_WAIT = (SYNCHRONIZATION, CALL, OPERATOR)
+"""The classes of the host's time in which it may wait for a device."""
+LONG_NS = 200_000
+"""Of a call or an operator between two boundaries: without a wait, launching takes µs."""
 _LITTLE = 0.005  # of a step
 _ROUNDING_NS = 1e-3  # by which a sum of floats may be below its whole number
 _MOST_VALUES = 1 << 24
@@ -125,10 +139,19 @@ class WhatIf:
         chosen &= self.part == COMPUTATION
         return chosen
 
+    @cached_property
     def waiting_nodes(self) -> Ints:
         """The nodes at which calls return that waited for a device."""
-        edges = np.flatnonzero(self.graph.kind == Kind.SYNC)
+        edges = np.flatnonzero(self.graph.kind == Kind.SYNC).astype(np.int32)
         return np.unique(np.searchsorted(self.graph.first, edges, "right") - 1)
+
+    @cached_property
+    def long_host_nodes(self) -> Ints:
+        """The nodes at which a call or an operator goes on after a long time, though no wait is recorded."""
+        time = self.graph.nodes.boundaries.time
+        at = np.flatnonzero(time[1:] - time[:-1] >= LONG_NS) + 1
+        at = at[np.isin(self.part[at], MAY_WAIT)]
+        return at[~np.isin(at, self.waiting_nodes)]
 
     def saved(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the delays of some nodes took `percent` less, 0 to 100."""
