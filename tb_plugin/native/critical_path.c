@@ -201,6 +201,17 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
     return length / 100 * percent + length % 100 * percent / 100;
 }
 
+/* Where the values of a node are: in the ring of the last `reach` places, or behind it; 0 before its run of steps. */
+static const int64_t *values_of(int64_t at, int64_t now, int64_t since, int64_t reach, int64_t variants, IN(int64_t, far),
+                                IN(int64_t, earlier)) {
+    if (at < since) return 0;
+    if (now - at < reach) return &AT(earlier, (at & (reach - 1)) * variants);
+    return &AT(earlier, (reach + count_until(far, far_size, at, 0) - 1) * variants);
+}
+
+#define EARLIER(e)                                                                                                    \
+    values_of(AT(place, AT(predecessor, e)), k, since, reach, variants, far, far_size, earlier, earlier_size)
+
 /* By how much the ends of steps come earlier in some variants, in each of which the delays of its own nodes are shorter
    by their percents. A node comes earlier by the least that its predecessors do plus the slack of that edge.
 
@@ -210,36 +221,31 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
 
    `always`: by which percents the own delays of the first nodes are shorter in each variant, before its own percents.
    `place`: of each node in `order`; `window`: where in `order` each run of steps that follow each other begins, and the
-   end; `part_of_kind`: the part of the lag of each kind, or SAME for that of the node; `earlier`: room for `variants`
-   values of each node of the longest run. */
+   end; `far`: the places that mark_far_places marks, in order; `part_of_kind`: the part of the lag of each kind, or SAME
+   for that of the node; `variant`: of each node; or empty, then `percent` has those of all nodes for each variant.
+   `earlier`: room for `variants` values of `reach` places, a power of two, and behind them of each of `far`. */
 EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
                               IN(int8_t, kind), IN(int64_t, time), int64_t low, IN(int64_t, lag), IN(int8_t, part),
                               IN(int8_t, part_of_kind), IN(int8_t, variant), IN(uint8_t, percent), IN(uint8_t, always),
-                              IN(int64_t, window), int64_t first_variant, int64_t variants, int64_t first_end,
-                              OUT(int64_t, earlier), OUT(int64_t, saved)) {
+                              IN(int64_t, window), IN(int64_t, far), int64_t reach, int64_t first_variant,
+                              int64_t variants, int64_t first_end, OUT(int64_t, earlier), OUT(int64_t, saved)) {
+    CHECK((reach + far_size) * variants <= earlier_size);
+    int64_t next_far = 0, stride = variant_size ? 0 : part_size;
     for (int64_t s = 0; s + 1 < window_size; s++) {
         int64_t since = AT(window, s), until = AT(window, s + 1);
-        CHECK((until - since) * variants <= earlier_size);
         for (int64_t k = since; k < until; k++) {
-            int64_t v = AT(order, k), begin = AT(first, v), end = AT(first, v + 1), chosen = AT(variant, v) - first_variant;
-            int64_t *now = earlier + (k - since) * variants, share = AT(percent, v) % WAITS;
-            int64_t least = INT64_MAX, without_waits = INT64_MAX;
+            int64_t v = AT(order, k), begin = AT(first, v), end = AT(first, v + 1);
+            int64_t chosen = variant_size ? AT(variant, v) - first_variant : 0;
+            int64_t after = variant_size ? chosen + 1 : variants;
+            int64_t *now = earlier + (k & (reach - 1)) * variants;
             int64_t ready = begin < end ? AT(time, AT(predecessor, begin)) + LAG(begin) : AT(time, v);
-            bool is_chosen = chosen >= 0 && chosen < variants && share && begin < end;
             int64_t own = AT(time, v) - ready, shorter_always = v < always_size ? share_of(own, AT(always, v)) : 0;
             bool is_batch = false;
             for (int64_t j = 0; j < variants; j++) now[j] = 0;
             for (int64_t e = begin; e < end; e++) {
-                int64_t u = AT(predecessor, e), slack = ready - AT(time, u) - LAG(e);
-                const int64_t *before = AT(place, u) < since ? 0 : earlier + (AT(place, u) - since) * variants;
+                const int64_t *before = EARLIER(e);
+                int64_t slack = ready - AT(time, AT(predecessor, e)) - LAG(e);
                 is_batch |= AT(part_of_kind, AT(kind, e)) == WAIT_OF_WORKERS;
-                if (is_chosen) {
-                    int64_t of_lag = AT(part_of_kind, AT(kind, e));
-                    int64_t shorter = of_lag == SAME || of_lag == AT(part, v) ? share_of(LAG(e), share) : 0;
-                    int64_t reached = slack + shorter + (before ? before[chosen] : 0);
-                    least = smaller(least, reached);
-                    if (of_lag != WAIT_OF_HOST) without_waits = smaller(without_waits, reached);
-                }
                 for (int64_t j = 0; j < variants; j++) {
                     int64_t reached = before ? slack + before[j] : slack;
                     now[j] = e == begin ? reached : smaller(now[j], reached);
@@ -247,14 +253,45 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
             }
             if (is_batch) shorter_always = 0;
             for (int64_t j = 0; j < variants; j++) now[j] = is_batch ? 0 : now[j] + shorter_always;
-            if (is_chosen) {
-                bool is_freed = AT(percent, v) >= WAITS && without_waits != INT64_MAX;
-                if (is_freed) least += share_of(without_waits - least, share);
-                now[chosen] = least + shorter_always + share_of(own - shorter_always, share);
+            for (int64_t j = larger(chosen, 0); j < smaller(after, variants) && begin < end; j++) {
+                int64_t more = AT(percent, (variant_size ? 0 : first_variant + j) * stride + v), share = more % WAITS;
+                int64_t least = INT64_MAX, without_waits = INT64_MAX;
+                if (!share) continue;
+                for (int64_t e = begin; e < end; e++) {
+                    const int64_t *before = EARLIER(e);
+                    int64_t of_lag = AT(part_of_kind, AT(kind, e));
+                    int64_t shorter = of_lag == SAME || of_lag == AT(part, v) ? share_of(LAG(e), share) : 0;
+                    int64_t slack = ready - AT(time, AT(predecessor, e)) - LAG(e);
+                    int64_t reached = slack + shorter + (before ? before[j] : 0);
+                    least = smaller(least, reached);
+                    if (of_lag != WAIT_OF_HOST) without_waits = smaller(without_waits, reached);
+                }
+                if (more >= WAITS && without_waits != INT64_MAX) least += share_of(without_waits - least, share);
+                now[j] = least + shorter_always + share_of(own - shorter_always, share);
+            }
+            if (next_far < far_size && AT(far, next_far) == k) {
+                for (int64_t j = 0; j < variants; j++) AT(earlier, (reach + next_far) * variants + j) = now[j];
+                next_far++;
             }
             int64_t step = v - first_end;
             if (step >= 0 && (step + 1) * variants <= saved_size)
                 for (int64_t j = 0; j < variants; j++) AT(saved, step * variants + j) = now[j];
+        }
+    }
+    return 0;
+}
+
+/* Marks the places of nodes that others, `reach` places or more behind them in the same run of steps, wait for. */
+EXPORT int64_t mark_far_places(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
+                               IN(int64_t, window), int64_t reach, OUT(uint8_t, is_far)) {
+    for (int64_t s = 0; s + 1 < window_size; s++) {
+        int64_t since = AT(window, s);
+        for (int64_t k = since; k < AT(window, s + 1); k++) {
+            int64_t v = AT(order, k);
+            for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
+                int64_t at = AT(place, AT(predecessor, e));
+                if (at >= since && k - at >= reach) AT(is_far, at) = true;
+            }
         }
     }
     return 0;

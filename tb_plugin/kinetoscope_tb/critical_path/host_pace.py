@@ -103,11 +103,14 @@ class HostPace:
         """What the host needs for a step in each variant of `WhatIf.saved_by_variant`, on average, in ns.
 
         Args:
-            variant: The variant that each node belongs to.
+            variant: The variant that each node belongs to; empty: each to all.
             variants: How many there are.
-            percents: By how much the delay of each node is shorter in its variant.
+            percents: By how much the delay of each node is shorter in its variant, or in each: [variant, node].
             recording: Which part of it is what recording costs; empty: none is known.
         """
+        if not variant.size:
+            nobody = np.zeros(percents.shape[1], np.int8)
+            return np.concatenate([self.shortest(nobody, 1, of_variant, recording) for of_variant in percents])
         of_host = slice(self.own_in_steps.size)
         weight = percents[of_host].astype(np.float32) / 100
         if recording.size:
