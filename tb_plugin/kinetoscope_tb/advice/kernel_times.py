@@ -118,4 +118,4 @@ def _alone(facts: Facts) -> NDArray[np.bool_]:
         overlap[1:] += np.maximum(np.maximum.accumulate(end)[:-1] - begin[1:], 0)
         overlap[:-1] += np.maximum(end[:-1] - begin[1:], 0)
         is_alone[rows] = overlap <= _ALONE * dur[rows]
-    return is_alone[facts.kernel_rows]
+    return np.asarray(is_alone[facts.kernel_rows])

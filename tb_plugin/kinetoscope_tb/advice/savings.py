@@ -33,7 +33,7 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
         return list(results)
     explanation = path_explanation(facts.trace)
     groups = [advice[first : first + _AT_ONCE] for first in range(0, len(advice), _AT_ONCE)]
-    per_step = [ns for group in groups for ns in _saved(group, explanation)]
+    per_step = [ns for group in groups for ns in _savings_per_step(group, explanation)]
     by_rule = {a.rule: _judge(facts, a, explanation, ns) for a, ns in zip(advice, per_step, strict=True)}
     remedies = {
         a.rule: remedy
@@ -46,10 +46,10 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
     return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
 
 
-def _saved(advice: Sequence[Advice], explanation: Explanation) -> NDArray[np.int64]:
+def _savings_per_step(advice: Sequence[Advice], explanation: Explanation) -> NDArray[np.int64]:
     """What each step saves by the candidate of some advice: [advice, step]."""
     changes = np.empty((len(advice), explanation.graph.nodes.time.size), np.uint8)
-    for number, candidate in enumerate(each.candidate for each in advice if each.candidate):
+    for number, candidate in enumerate(claim.candidate for claim in advice if claim.candidate):
         changes[number] = percents(candidate, explanation)
     return explanation.what_if.saved_by_change(changes)
 

@@ -106,8 +106,8 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
     groups = [group if _is_union(*group) else union(*group) for group in groups]
     if groups and bool((start[1:] >= end[:-1]).all() and (end >= start).all()):
         sides = (np.concatenate(side) for side in zip(*groups, strict=True))
-        first = np.cumsum([0, *(group[0].size for group in groups)])
-        _find_exclusive_lengths(*sides, first, start, end, np.empty(len(groups), np.int64), lengths.ravel())
+        offsets = np.cumsum([0, *(group[0].size for group in groups)])
+        _find_exclusive_lengths(*sides, offsets, start, end, np.empty(len(groups), np.int64), lengths.ravel())
         return list(lengths)
     in_order = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
     for first, last in _spans_of_time(groups):

@@ -232,8 +232,8 @@ class WhatIf:
         return recording, cost_ns
 
     def _cost_of(self, recording: NDArray[np.uint8]) -> Ints:
-        nothing = np.zeros((1, self.part.size), np.uint8)
-        cost_ns: Ints = self._savings_of_recorded(_ALL_NODES, 1, nothing, recording)[0]
+        no_change = np.zeros((1, self.part.size), np.uint8)
+        cost_ns: Ints = self._savings_of_recorded(_ALL_NODES, 1, no_change, recording)[0]
         return cost_ns
 
     def _savings_of_recorded(
