@@ -61,3 +61,10 @@ static inline int64_t count_until(IN(int64_t, values), int64_t most, int64_t nea
     }
     return low;
 }
+
+/* How much of a union lies before an instant. `before`: its length before each of its intervals, and at the end; `begun`:
+   how many of its intervals have begun by then, at first a guess. */
+static inline int64_t union_before(IN(int64_t, start), IN(int64_t, end), IN(int64_t, before), int64_t at, int64_t *begun) {
+    *begun = count_until(start, start_size, at, *begun);
+    return AT(before, *begun) - (*begun ? larger(AT(end, *begun - 1) - at, 0) : 0);
+}

@@ -2,7 +2,34 @@
 #include "arrays.h"
 
 static const int64_t NEVER = INT64_MIN / 2;
+enum { MOST_MOVES = 8 };
 enum { SAME = -2, WAIT_OF_HOST = -3, WAIT_OF_WORKERS = -4, WAITS = 128 };
+
+static int64_t key_of_end(int64_t r, IN(int64_t, start), IN(int64_t, end)) {
+    return 2 * AT(end, r) + (AT(end, r) == AT(start, r));
+}
+
+/* Ranges by the thread and the time of their end, given by thread and start, the outer ones first: those that take time
+   before empty ones, inner ones before outer ones. `open`: a stack of those that are open, the next to end at its top.
+   Returns how many there are; NONE if ranges overlap partially so often that sorting is faster. */
+EXPORT int64_t order_ends(IN(int32_t, order), IN(int32_t, thread), IN(int64_t, start), IN(int64_t, end),
+                          OUT(int32_t, open), OUT(int32_t, ends)) {
+    int64_t top = 0, count = 0, moves = 0;
+    for (int64_t i = 0; i < order_size; i++) {
+        int64_t r = AT(order, i), key = key_of_end(r, start, start_size, end, end_size), at = top;
+        while (top && (AT(thread, AT(open, top - 1)) != AT(thread, r) ||
+                       key_of_end(AT(open, top - 1), start, start_size, end, end_size) <= 2 * AT(start, r)))
+            AT(ends, count++) = AT(open, --top);
+        for (at = top; at && key_of_end(AT(open, at - 1), start, start_size, end, end_size) < key; at--) {
+            if (++moves > MOST_MOVES * order_size) return NONE;
+            AT(open, at) = AT(open, at - 1);
+        }
+        AT(open, at) = (int32_t)r;
+        top++;
+    }
+    while (top) AT(ends, count++) = AT(open, --top);
+    return count;
+}
 
 /* `above`: a stack of ranges that are or were open, the outermost first. */
 EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_t, thread), IN(int64_t, start),
@@ -145,9 +172,45 @@ EXPORT int64_t drive_first(IN(int32_t, first), IN(int64_t, time), int64_t low, O
     return 0;
 }
 
+/* Adds an edge of one kind and without a lag to some starts of rows, which begin at `from`: behind the edges that each
+   has; `low`: the first edge with a lag. */
+EXPORT int64_t insert_edges(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, lag),
+                            IN(int32_t, row), IN(int32_t, before), int64_t from, int64_t low, int64_t code,
+                            OUT(int32_t, new_first), OUT(int32_t, new_predecessor), OUT(int8_t, new_kind),
+                            OUT(int64_t, new_lag)) {
+    int64_t added = 0;
+    for (int64_t v = 0; v + 1 < first_size; v++) {
+        AT(new_first, v) = (int32_t)(AT(first, v) + added);
+        for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
+            AT(new_predecessor, e + added) = AT(predecessor, e);
+            AT(new_kind, e + added) = AT(kind, e);
+            if (e >= low && e < low + lag_size) AT(new_lag, e + added - low) = AT(lag, e - low);
+        }
+        if (added < row_size && AT(row, added) + from == v) {
+            int64_t e = AT(first, v + 1) + added;
+            AT(new_predecessor, e) = AT(before, added++);
+            AT(new_kind, e) = (int8_t)code;
+            AT(new_lag, e - low) = 0;
+        }
+    }
+    AT(new_first, first_size - 1) = (int32_t)(AT(first, first_size - 1) + added);
+    return 0;
+}
+
 static int64_t share_of(int64_t length, int64_t percent) { /* of any length without overflow */
     return length / 100 * percent + length % 100 * percent / 100;
 }
+
+/* Where the values of a node are: in the ring of the last `reach` places, or behind it; 0 before its run of steps. */
+static const int64_t *values_of(int64_t at, int64_t now, int64_t since, int64_t reach, int64_t variants, IN(int64_t, far),
+                                IN(int64_t, earlier)) {
+    if (at < since) return 0;
+    if (now - at < reach) return &AT(earlier, (at & (reach - 1)) * variants);
+    return &AT(earlier, (reach + count_until(far, far_size, at, 0) - 1) * variants);
+}
+
+#define EARLIER(e)                                                                                                    \
+    values_of(AT(place, AT(predecessor, e)), k, since, reach, variants, far, far_size, earlier, earlier_size)
 
 /* By how much the ends of steps come earlier in some variants, in each of which the delays of its own nodes are shorter
    by their percents. A node comes earlier by the least that its predecessors do plus the slack of that edge.
@@ -158,36 +221,31 @@ static int64_t share_of(int64_t length, int64_t percent) { /* of any length with
 
    `always`: by which percents the own delays of the first nodes are shorter in each variant, before its own percents.
    `place`: of each node in `order`; `window`: where in `order` each run of steps that follow each other begins, and the
-   end; `part_of_kind`: the part of the lag of each kind, or SAME for that of the node; `earlier`: room for `variants`
-   values of each node of the longest run. */
+   end; `far`: the places that mark_far_places marks, in order; `part_of_kind`: the part of the lag of each kind, or SAME
+   for that of the node; `variant`: of each node; or empty, then `percent` has those of all nodes for each variant.
+   `earlier`: room for `variants` values of `reach` places, a power of two, and behind them of each of `far`. */
 EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
                               IN(int8_t, kind), IN(int64_t, time), int64_t low, IN(int64_t, lag), IN(int8_t, part),
                               IN(int8_t, part_of_kind), IN(int8_t, variant), IN(uint8_t, percent), IN(uint8_t, always),
-                              IN(int64_t, window), int64_t first_variant, int64_t variants, int64_t first_end,
-                              OUT(int64_t, earlier), OUT(int64_t, saved)) {
+                              IN(int64_t, window), IN(int64_t, far), int64_t reach, int64_t first_variant,
+                              int64_t variants, int64_t first_end, OUT(int64_t, earlier), OUT(int64_t, saved)) {
+    CHECK((reach + far_size) * variants <= earlier_size);
+    int64_t next_far = 0, stride = variant_size ? 0 : part_size;
     for (int64_t s = 0; s + 1 < window_size; s++) {
         int64_t since = AT(window, s), until = AT(window, s + 1);
-        CHECK((until - since) * variants <= earlier_size);
         for (int64_t k = since; k < until; k++) {
-            int64_t v = AT(order, k), begin = AT(first, v), end = AT(first, v + 1), chosen = AT(variant, v) - first_variant;
-            int64_t *now = earlier + (k - since) * variants, share = AT(percent, v) % WAITS;
-            int64_t least = INT64_MAX, without_waits = INT64_MAX;
+            int64_t v = AT(order, k), begin = AT(first, v), end = AT(first, v + 1);
+            int64_t chosen = variant_size ? AT(variant, v) - first_variant : 0;
+            int64_t after = variant_size ? chosen + 1 : variants;
+            int64_t *now = earlier + (k & (reach - 1)) * variants;
             int64_t ready = begin < end ? AT(time, AT(predecessor, begin)) + LAG(begin) : AT(time, v);
-            bool is_chosen = chosen >= 0 && chosen < variants && share && begin < end;
             int64_t own = AT(time, v) - ready, shorter_always = v < always_size ? share_of(own, AT(always, v)) : 0;
             bool is_batch = false;
             for (int64_t j = 0; j < variants; j++) now[j] = 0;
             for (int64_t e = begin; e < end; e++) {
-                int64_t u = AT(predecessor, e), slack = ready - AT(time, u) - LAG(e);
-                const int64_t *before = AT(place, u) < since ? 0 : earlier + (AT(place, u) - since) * variants;
+                const int64_t *before = EARLIER(e);
+                int64_t slack = ready - AT(time, AT(predecessor, e)) - LAG(e);
                 is_batch |= AT(part_of_kind, AT(kind, e)) == WAIT_OF_WORKERS;
-                if (is_chosen) {
-                    int64_t of_lag = AT(part_of_kind, AT(kind, e));
-                    int64_t shorter = of_lag == SAME || of_lag == AT(part, v) ? share_of(LAG(e), share) : 0;
-                    int64_t reached = slack + shorter + (before ? before[chosen] : 0);
-                    least = smaller(least, reached);
-                    if (of_lag != WAIT_OF_HOST) without_waits = smaller(without_waits, reached);
-                }
                 for (int64_t j = 0; j < variants; j++) {
                     int64_t reached = before ? slack + before[j] : slack;
                     now[j] = e == begin ? reached : smaller(now[j], reached);
@@ -195,15 +253,89 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
             }
             if (is_batch) shorter_always = 0;
             for (int64_t j = 0; j < variants; j++) now[j] = is_batch ? 0 : now[j] + shorter_always;
-            if (is_chosen) {
-                bool is_freed = AT(percent, v) >= WAITS && without_waits != INT64_MAX;
-                if (is_freed) least += share_of(without_waits - least, share);
-                now[chosen] = least + shorter_always + share_of(own - shorter_always, share);
+            for (int64_t j = larger(chosen, 0); j < smaller(after, variants) && begin < end; j++) {
+                int64_t more = AT(percent, (variant_size ? 0 : first_variant + j) * stride + v), share = more % WAITS;
+                int64_t least = INT64_MAX, without_waits = INT64_MAX;
+                if (!share) continue;
+                for (int64_t e = begin; e < end; e++) {
+                    const int64_t *before = EARLIER(e);
+                    int64_t of_lag = AT(part_of_kind, AT(kind, e));
+                    int64_t shorter = of_lag == SAME || of_lag == AT(part, v) ? share_of(LAG(e), share) : 0;
+                    int64_t slack = ready - AT(time, AT(predecessor, e)) - LAG(e);
+                    int64_t reached = slack + shorter + (before ? before[j] : 0);
+                    least = smaller(least, reached);
+                    if (of_lag != WAIT_OF_HOST) without_waits = smaller(without_waits, reached);
+                }
+                if (more >= WAITS && without_waits != INT64_MAX) least += share_of(without_waits - least, share);
+                now[j] = least + shorter_always + share_of(own - shorter_always, share);
+            }
+            if (next_far < far_size && AT(far, next_far) == k) {
+                for (int64_t j = 0; j < variants; j++) AT(earlier, (reach + next_far) * variants + j) = now[j];
+                next_far++;
             }
             int64_t step = v - first_end;
             if (step >= 0 && (step + 1) * variants <= saved_size)
                 for (int64_t j = 0; j < variants; j++) AT(saved, step * variants + j) = now[j];
         }
+    }
+    return 0;
+}
+
+/* Marks the places of nodes that others, `reach` places or more behind them in the same run of steps, wait for. */
+EXPORT int64_t mark_far_places(IN(int32_t, order), IN(int32_t, place), IN(int32_t, first), IN(int32_t, predecessor),
+                               IN(int64_t, window), int64_t reach, OUT(uint8_t, is_far)) {
+    for (int64_t s = 0; s + 1 < window_size; s++) {
+        int64_t since = AT(window, s);
+        for (int64_t k = since; k < AT(window, s + 1); k++) {
+            int64_t v = AT(order, k);
+            for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
+                int64_t at = AT(place, AT(predecessor, e));
+                if (at >= since && k - at >= reach) AT(is_far, at) = true;
+            }
+        }
+    }
+    return 0;
+}
+
+/* By how many percent each node is shorter, by its part alone. */
+EXPORT int64_t percents_of_parts(IN(int8_t, part), IN(uint8_t, of_part), OUT(uint8_t, percent)) {
+    for (int64_t v = 0; v < percent_size; v++) AT(percent, v) = AT(of_part, AT(part, v));
+    return 0;
+}
+
+static void raise_to(uint8_t *percent, int64_t to) {
+    if (to > *percent) *percent = (uint8_t)to;
+}
+
+/* Raises the percents of the nodes of rows, whose starts begin at `low`, to those of the rows: at the parts that are a
+   row's own time or, if it is the row before that a start waits for, at its start; and at the parts before a start. */
+EXPORT int64_t raise_percents_of_rows(IN(int8_t, part), IN(uint8_t, of_row), IN(int32_t, holding_row), IN(uint8_t, is_own),
+                                      IN(uint8_t, is_before), int64_t low, OUT(uint8_t, percent)) {
+    int64_t rows = holding_row_size;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t start = low + row, end = start + rows, holding = AT(holding_row, row);
+        if (holding >= 0 && AT(is_own, AT(part, start))) raise_to(&AT(percent, start), AT(of_row, holding));
+        if (AT(is_before, AT(part, start))) raise_to(&AT(percent, start), AT(of_row, row));
+        if (AT(is_own, AT(part, end))) raise_to(&AT(percent, end), AT(of_row, row));
+    }
+    return 0;
+}
+
+/* Raises the percents of the boundaries of some threads to the share of their own time that lies in a union, times `less`,
+   rounded to the nearest, to the even one of two. */
+EXPORT int64_t raise_percents_of_boundaries(IN(int32_t, thread), IN(int64_t, time), IN(int64_t, own), IN(uint8_t, is_meant),
+                                            IN(int64_t, start), IN(int64_t, end), IN(int64_t, before),
+                                            IN(float64_t, less), OUT(uint8_t, percent)) {
+    int64_t begun = 0, over = 0;
+    for (int64_t v = 0; v < time_size; v++) {
+        if (!AT(is_meant, AT(thread, v)) || AT(own, v) <= 0) continue;
+        int64_t at = AT(time, v), since = at - AT(own, v);
+        int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, &begun);
+        int64_t inside = union_before(start, start_size, end, end_size, before, before_size, at, &over) - least;
+        double share = 100 * (AT(less, 0) * (double)inside / (double)AT(own, v));
+        int64_t whole = (int64_t)share;
+        double rest = share - (double)whole;
+        raise_to(&AT(percent, v), whole + (rest > 0.5 || (rest == 0.5 && whole % 2)));
     }
     return 0;
 }
@@ -366,10 +498,13 @@ static void merge_sort(int64_t low, int64_t high, IN(int64_t, time), OUT(int32_t
     }
 }
 
-/* Bucket sort, stable: the order of nodes at one time is that in `unsorted`. `bucket`: 0 at first; some more buckets than
-   a power of two, so that most have few nodes. */
-EXPORT int64_t sort_by_time(IN(int64_t, time), IN(int32_t, unsorted), OUT(int32_t, bucket), OUT(int32_t, other),
-                            OUT(int32_t, order)) {
+static int64_t bucket_of(int64_t time, int64_t least, int64_t shift) { return ((uint64_t)time - (uint64_t)least) >> shift; }
+
+/* Bucket sort, stable; `place`: of each node in `order`. The nodes are the boundaries of threads, the starts of `rows` rows,
+   which begin at `low`, their ends, and others; at one time they come in this order, but the ends of rows that take time
+   come first. `bucket`: 0 at first; some more buckets than a power of two, so that most have few nodes. */
+EXPORT int64_t sort_by_time(IN(int64_t, time), int64_t low, int64_t rows, OUT(int32_t, bucket), OUT(int32_t, other),
+                            OUT(int32_t, order), OUT(int32_t, place)) {
     int64_t least = INT64_MAX, most = INT64_MIN, shift = 0;
     for (int64_t i = 0; i < time_size; i++) {
         least = smaller(least, AT(time, i));
@@ -377,19 +512,23 @@ EXPORT int64_t sort_by_time(IN(int64_t, time), IN(int32_t, unsorted), OUT(int32_
     }
     if (!time_size) return 0;
     while (((uint64_t)most - (uint64_t)least) >> shift >= (uint64_t)bucket_size - 1) shift++;
-    for (int64_t i = 0; i < time_size; i++) AT(bucket, (((uint64_t)AT(time, i) - (uint64_t)least) >> shift) + 1)++;
+    for (int64_t v = 0; v < time_size; v++) AT(bucket, bucket_of(AT(time, v), least, shift) + 1)++;
     for (int64_t k = 1; k < bucket_size; k++) AT(bucket, k) += AT(bucket, k - 1);
-    for (int64_t i = 0; i < time_size; i++) {
-        int64_t v = AT(unsorted, i), place = AT(bucket, ((uint64_t)AT(time, v) - (uint64_t)least) >> shift)++;
-        AT(order, place) = (int32_t)v;
+    for (int64_t v = low + rows; v < low + 2 * rows; v++)
+        if (AT(time, v) != AT(time, v - rows)) AT(order, AT(bucket, bucket_of(AT(time, v), least, shift))++) = (int32_t)v;
+    for (int64_t v = 0; v < time_size; v++) {
+        bool is_end = v >= low + rows && v < low + 2 * rows;
+        if (is_end && AT(time, v) != AT(time, v - rows)) continue;
+        AT(order, AT(bucket, bucket_of(AT(time, v), least, shift))++) = (int32_t)v;
     }
-    for (int64_t k = 0, low = 0; k < bucket_size; k++) { /* each bucket now ends where the next one began */
-        int64_t high = AT(bucket, k);
+    for (int64_t k = 0, begin = 0; k < bucket_size; k++) { /* each bucket now ends where the next one began */
+        int64_t end = AT(bucket, k);
         bool is_sorted = true;
-        for (int64_t i = low + 1; i < high; i++) is_sorted &= AT(time, AT(order, i - 1)) <= AT(time, AT(order, i));
-        if (!is_sorted) merge_sort(low, high, time, time_size, order, order_size, other, other_size);
-        low = high;
+        for (int64_t i = begin + 1; i < end; i++) is_sorted &= AT(time, AT(order, i - 1)) <= AT(time, AT(order, i));
+        if (!is_sorted) merge_sort(begin, end, time, time_size, order, order_size, other, other_size);
+        begin = end;
     }
+    for (int64_t i = 0; i < order_size; i++) AT(place, AT(order, i)) = (int32_t)i;
     return 0;
 }
 
@@ -488,19 +627,16 @@ EXPORT int64_t next_launch(IN(int32_t, thread), IN(int32_t, first), IN(uint8_t, 
     return 0;
 }
 
+/* `elsewhere`: room for the last of `at` before each on another thread, or NONE. */
 EXPORT int64_t last_elsewhere(IN(int64_t, at), IN(int64_t, thread), IN(int64_t, when), IN(int64_t, own),
-                              OUT(int32_t, threads)) {
+                              OUT(int32_t, elsewhere), OUT(int32_t, threads)) {
+    int64_t begun = 0;
+    for (int64_t k = 0; k < at_size; k++)
+        AT(elsewhere, k) = !k ? NONE : AT(thread, k - 1) == AT(thread, k) ? AT(elsewhere, k - 1) : (int32_t)(k - 1);
     for (int64_t q = 0; q < when_size; q++) {
-        int64_t low = 0, high = at_size;
-        while (low < high) {
-            int64_t middle = (low + high) / 2;
-            if (AT(at, middle) <= AT(when, q))
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        int64_t k = low - 1;
-        while (k >= 0 && AT(thread, k) == AT(own, q)) k--;
+        begun = count_until(at, at_size, AT(when, q), begun);
+        int64_t k = begun - 1;
+        if (k >= 0 && AT(thread, k) == AT(own, q)) k = AT(elsewhere, k);
         AT(threads, q) = k >= 0 ? (int32_t)AT(thread, k) : NONE;
     }
     return 0;

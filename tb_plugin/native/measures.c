@@ -273,13 +273,80 @@ EXPORT int64_t unite_two(IN(int64_t, start), IN(int64_t, end), IN(int64_t, other
     return count;
 }
 
-/* `before`: the length of the union before each of its intervals, and at the end. */
-EXPORT int64_t length_before(IN(int64_t, start), IN(int64_t, end), IN(int64_t, before), IN(int64_t, at),
+static void add_up_union(IN(int64_t, start), IN(int64_t, end), OUT(int64_t, before)) {
+    AT(before, 0) = 0;
+    for (int64_t i = 0; i < start_size; i++) AT(before, i + 1) = AT(before, i) + AT(end, i) - AT(start, i);
+}
+
+/* `before`: room for the length of the union before each of its intervals, and at the end. */
+EXPORT int64_t length_before(IN(int64_t, start), IN(int64_t, end), IN(int64_t, at), OUT(int64_t, before),
                              OUT(int64_t, length)) {
     int64_t begun = 0;
-    for (int64_t i = 0; i < at_size; i++) {
-        begun = count_until(start, start_size, AT(at, i), begun);
-        AT(length, i) = AT(before, begun) - (begun ? larger(AT(end, begun - 1) - AT(at, i), 0) : 0);
+    add_up_union(start, start_size, end, end_size, before, before_size);
+    for (int64_t i = 0; i < at_size; i++)
+        AT(length, i) = union_before(start, start_size, end, end_size, before, before_size, AT(at, i), &begun);
+    return 0;
+}
+
+/* How much of the union lies in each window. */
+EXPORT int64_t length_within(IN(int64_t, start), IN(int64_t, end), IN(int64_t, from), IN(int64_t, until),
+                             OUT(int64_t, before), OUT(int64_t, length)) {
+    int64_t begun = 0, over = 0;
+    add_up_union(start, start_size, end, end_size, before, before_size);
+    for (int64_t i = 0; i < from_size; i++) {
+        int64_t least = union_before(start, start_size, end, end_size, before, before_size, AT(from, i), &begun);
+        AT(length, i) = union_before(start, start_size, end, end_size, before, before_size, AT(until, i), &over) - least;
+    }
+    return 0;
+}
+
+/* How long each of some unions is the first that covers an instant, by windows that come in order and don't overlap.
+   `first`: where the intervals of each union begin, and the end of them; `at`: room for a place in each; `lengths`: by
+   union, then by window; those of the last are the rest. */
+EXPORT int64_t exclusive_lengths(IN(int64_t, start), IN(int64_t, end), IN(int64_t, first), IN(int64_t, from),
+                                 IN(int64_t, until), OUT(int64_t, at), OUT(int64_t, lengths)) {
+    int64_t unions = first_size - 1, windows = from_size;
+    for (int64_t u = 0; u < unions; u++) AT(at, u) = AT(first, u);
+    for (int64_t w = 0; w < windows; w++) {
+        for (int64_t now = AT(from, w), next; now < AT(until, w); now = next) {
+            int64_t covering = 0;
+            next = AT(until, w);
+            for (; covering < unions; covering++) {
+                int64_t i = AT(at, covering), stop = AT(first, covering + 1);
+                while (i < stop && AT(end, i) <= now) i++;
+                AT(at, covering) = i;
+                if (i == stop) continue;
+                if (AT(start, i) <= now) {
+                    next = smaller(next, AT(end, i));
+                    break;
+                }
+                next = smaller(next, AT(start, i));
+            }
+            AT(lengths, covering * windows + w) += next - now;
+        }
+    }
+    return 0;
+}
+
+/* The integral of min(sum of the heights of open intervals, cap) up to each of some instants, from the first one on.
+   `by_start`, `by_end`: the intervals in order of both; `cap`: one number. */
+EXPORT int64_t capped_integrals(IN(int64_t, start), IN(int64_t, end), IN(float64_t, height), IN(int64_t, by_start),
+                                IN(int64_t, by_end), IN(float64_t, cap), IN(int64_t, at), OUT(float64_t, integral)) {
+    double level = 0, sum = 0;
+    int64_t last = INT64_MIN;
+    for (int64_t i = 0, j = 0, k = 0; k < at_size;) {
+        int64_t begins = i < by_start_size ? AT(start, AT(by_start, i)) : INT64_MAX;
+        int64_t ends = j < by_end_size ? AT(end, AT(by_end, j)) : INT64_MAX;
+        int64_t now = smaller(smaller(begins, ends), AT(at, k));
+        double capped = level < 0 ? 0 : level > AT(cap, 0) ? AT(cap, 0) : level;
+        if (last > INT64_MIN) sum += capped * (double)(now - last);
+        last = now;
+        if (begins == now && i < by_start_size)
+            level += AT(height, AT(by_start, i++));
+        else if (ends == now && j < by_end_size)
+            level -= AT(height, AT(by_end, j++));
+        else
+            AT(integral, k++) = sum;
     }
     return 0;
 }

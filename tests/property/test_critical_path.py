@@ -70,9 +70,11 @@ def assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, 
     graph = explained.graph
     idle = UsualStep(0, 1, 1, 1, 1, is_steady=True)  # nothing bounds the host
     what_if = replace(explained.what_if, pace=replace(explained.what_if.pace, usual=idle))
-    size = max(1, int(np.diff(what_if.window).max()))
-    with patch("kinetoscope_tb.critical_path.what_if._MOST_VALUES", size * together):
+    small = patch.multiple("kinetoscope_tb.critical_path.what_if", _MOST_VALUES=16 * together, _REACH=4)
+    with small:  # so that some nodes wait for far ones
         saved = what_if.saved_by_variant(what_if.part, len(CLASSES), percent)
+        changes = np.where(what_if.part == np.arange(len(CLASSES))[:, None], np.uint8(percent), np.uint8(0))
+        assert what_if.saved_by_change(changes).tolist() == saved.tolist()
     starts, ends, (first, after) = trace.steps["start_ns"].to_list(), graph.nodes.step_ends, what_if.counted_range
     edges = [
         (node, e) for node in range(graph.nodes.time.size) for e in range(graph.first[node], graph.first[node + 1])

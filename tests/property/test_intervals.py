@@ -6,7 +6,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.arrays.intervals import cut, merge, union, union_of_rows, without
+from kinetoscope_tb.arrays.intervals import (
+    capped_integrals,
+    cut,
+    exclusive_lengths,
+    merge,
+    union,
+    union_of_rows,
+    without,
+)
 from support.strategies import intervals
 
 few = settings(max_examples=200, deadline=None)
@@ -66,3 +74,32 @@ def test_the_union_of_rows_in_many_runs():
         sorted(start.tolist()),
         sorted((start + 1).tolist()),
     ]
+
+
+@few
+@given(st.lists(st.lists(intervals, max_size=5), max_size=4), st.lists(intervals, max_size=6), st.booleans())
+def test_each_instant_of_a_window_counts_for_the_first_group_that_covers_it(groups, windows, are_disjoint):
+    start, end = union(*columns(windows)) if are_disjoint else columns(windows)
+    lengths = exclusive_lengths([columns(group) for group in groups], start, end)
+    covered = [instants(group) for group in groups]
+    expected = [[0] * start.size for _ in range(len(groups) + 1)]
+    for window, (first, last) in enumerate(zip(start.tolist(), end.tolist(), strict=True)):
+        for t in range(first, last):
+            of = next((number for number, of_group in enumerate(covered) if t in of_group), len(groups))
+            expected[of][window] += 1
+    assert [part.tolist() for part in lengths] == expected
+
+
+@few
+@given(
+    st.lists(st.tuples(intervals, st.integers(0, 8)), max_size=8),
+    st.lists(st.integers(0, 40), min_size=1, max_size=6),
+    st.sampled_from([0.5, 1.0, 3.0]),
+)
+def test_the_integral_of_the_heights_of_open_intervals_up_to_a_cap(rows, at, cap):
+    at = np.sort(np.array(at, np.int64))
+    start, end = columns([pair for pair, _ in rows])
+    height = np.array([eighths / 4 for _, eighths in rows])
+    levels = [sum(h for s, e, h in zip(start, end, height, strict=True) if s <= t < e) for t in range(int(at[-1]))]
+    expected = [sum(min(level, cap) for level in levels[at[0] : until]) for until in at]
+    assert capped_integrals(start, end, height, cap, at).tolist() == expected

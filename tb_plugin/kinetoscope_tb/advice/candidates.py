@@ -8,27 +8,28 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
 from ..arrays.intervals import Intervals, Ints, length_within, merge
+from ..arrays.native import Function
 from ..critical_path.classes import (
     BETWEEN_ROWS,
-    CALL,
     CLASSES,
     COMMUNICATION,
     COMPUTATION,
     COPY,
     LAUNCH,
-    OPERATOR,
     SYNCHRONIZATION,
 )
 from ..critical_path.explanation import Explanation
-from ..critical_path.what_if import WAITS
+from ..critical_path.what_if import LONG_NS, MAY_WAIT, WAITS
 from .model import Candidate
+
+_find_percents_of_parts = Function("percents_of_parts")
+_raise_percents_of_rows = Function("raise_percents_of_rows")
+_raise_percents_of_boundaries = Function("raise_percents_of_boundaries")
 
 _OF_ROWS = (COMPUTATION, COMMUNICATION, COPY)
 _BEFORE_ROWS = (LAUNCH, BETWEEN_ROWS)
-_MAY_WAIT = (SYNCHRONIZATION, CALL, OPERATOR)
 _ALL = 100  # percent
 _MOSTLY = 0.5  # of the host's own time in a call that waits
-_LONG_NS = 200_000  # of a call or an operator between two boundaries
 
 
 def partly(percents: NDArray[np.uint8], percent: int) -> NDArray[np.uint8]:
@@ -40,30 +41,37 @@ def partly(percents: NDArray[np.uint8], percent: int) -> NDArray[np.uint8]:
 def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8]:
     """By how much the delay of each node would be shorter, in percent, with WAITS where the host wouldn't wait."""
     what_if, nodes = explanation.what_if, explanation.graph.nodes
-    percents = np.where(_classes(_codes(candidate)), np.uint8(_ALL), np.uint8(0))[what_if.part]
+    percents = np.empty(nodes.time.size, np.uint8)
+    _find_percents_of_parts(what_if.part, np.where(_classes(_codes(candidate)), np.uint8(_ALL), np.uint8(0)), percents)
     if candidate.rows is not None:
-        less = _in_percent(_less_of_rows(candidate, nodes.rows))
-        for rows, part in ((explanation.graph.holding_row, nodes.starts), (slice(-1), nodes.ends)):
-            is_row = _classes(_OF_ROWS)[what_if.part[part]]
-            percents[part] = np.maximum(percents[part], less[rows] * is_row)
-        if candidate.is_of_launches:
-            is_before = _classes(_BEFORE_ROWS)[what_if.part[nodes.starts]]
-            percents[nodes.starts] = np.maximum(percents[nodes.starts], less[:-1] * is_before)
+        of_row, before = _percents_of_rows(candidate, nodes.rows), _BEFORE_ROWS if candidate.is_of_launches else ()
+        parts = _classes(_OF_ROWS), _classes(before)
+        _raise_percents_of_rows(
+            what_if.part, of_row, explanation.graph.holding_row, *parts, nodes.starts.start, percents
+        )
     if candidate.spans is not None:
-        thread, time = nodes.boundaries.thread, nodes.boundaries.time
-        is_of_candidate = np.zeros(nodes.boundaries.first.size, bool)
-        is_of_candidate[np.asarray(candidate.threads, np.int64)] = True
-        at = np.flatnonzero(is_of_candidate[thread])
-        inside = _in_percent(_share_inside(candidate, time[at] - what_if.pace.own_ns[at], time[at]))
-        percents[at] = np.maximum(percents[at], inside)
+        _raise_percents_of_spans(candidate, candidate.spans, explanation, percents)
     at, shares = _unexplained_waits(candidate, explanation)
     percents[at] = np.maximum(percents[at], _in_percent(shares))
     if candidate.waits:
-        at = what_if.waiting_nodes()
+        at = what_if.waiting_nodes
         own_ns, time = what_if.pace.own_ns[at], nodes.boundaries.time[at]
         for_unrecorded = _MOSTLY * own_ns < _within(candidate.unrecorded, time - own_ns, time)
         percents[at] = np.where(for_unrecorded, np.uint8(0), WAITS + _ALL)
     return percents
+
+
+def _raise_percents_of_spans(
+    candidate: Candidate, spans: Intervals, explanation: Explanation, percents: NDArray[np.uint8]
+) -> None:
+    """Raise the percents of what threads of a candidate do to the share of it that lies inside the spans."""
+    boundaries = explanation.graph.nodes.boundaries
+    is_meant = np.zeros(boundaries.first.size, bool)
+    is_meant[np.asarray(candidate.threads, np.int64)] = True
+    before = np.append(0, np.cumsum(spans[1] - spans[0]))
+    columns = boundaries.thread, boundaries.time, explanation.what_if.pace.own_ns
+    less = np.array([_less_of_spans(candidate)])
+    _raise_percents_of_boundaries(*columns, is_meant, spans, before, less, percents)
 
 
 def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
@@ -87,7 +95,7 @@ def inferred_waits_ns(candidate: Candidate, explanation: Explanation) -> float:
         return 0.0
     path = explanation.path
     start, end, part, thread = (path[name].to_numpy() for name in ("start_ns", "end_ns", "class", "thread"))
-    at = np.flatnonzero(np.isin(part, _MAY_WAIT) & (thread != NONE) & (end - start >= _LONG_NS))
+    at = np.flatnonzero(np.isin(part, MAY_WAIT) & (thread != NONE) & (end - start >= LONG_NS))
     start, end = start[at], end[at]
     inside = candidate.mean_less * length_within(_times_of_rows(candidate, explanation), start, end)
     in_spans = np.where(np.isin(thread[at], candidate.threads), _within(candidate.spans, start, end), 0)
@@ -101,13 +109,8 @@ def _unexplained_waits(candidate: Candidate, explanation: Explanation) -> tuple[
     """
     if candidate.rows is None:
         return np.zeros(0, np.int64), np.zeros(0)
-    nodes = explanation.graph.nodes
-    time = nodes.boundaries.time
-    waits = np.diff(time, prepend=0) >= _LONG_NS
-    waits &= _classes(_MAY_WAIT)[explanation.what_if.part[: time.size]]
-    waits[explanation.what_if.waiting_nodes()] = False
-    waits[:1] = False
-    at = np.flatnonzero(waits)
+    time = explanation.graph.nodes.boundaries.time
+    at = explanation.what_if.long_host_nodes
     inside = length_within(_times_of_rows(candidate, explanation), time[at - 1], time[at])
     return at, np.asarray(candidate.mean_less * inside / np.maximum(time[at] - time[at - 1], 1))
 
@@ -129,6 +132,13 @@ def _classes(codes: tuple[int, ...]) -> NDArray[np.bool_]:
     return is_chosen
 
 
+def _percents_of_rows(candidate: Candidate, rows: int) -> NDArray[np.uint8]:
+    """By how many percent of its time each row could be shorter."""
+    percents = np.zeros(rows, np.uint8)
+    percents[candidate.rows] = _in_percent(np.asarray(1.0 if candidate.less is None else candidate.less))
+    return percents
+
+
 def _less_of_rows(candidate: Candidate, rows: int) -> NDArray[np.float64]:
     """By which share of its time each row could be shorter; 0 behind the last one, for NONE."""
     less = np.zeros(rows + 1)
@@ -138,8 +148,13 @@ def _less_of_rows(candidate: Candidate, rows: int) -> NDArray[np.float64]:
 
 def _share_inside(candidate: Candidate, start: Ints, end: Ints) -> NDArray[np.float64]:
     """The share of some ranges of time that lies inside the spans."""
-    less = candidate.less if isinstance(candidate.less, float) else 1.0
+    less = _less_of_spans(candidate)
     return np.asarray(less * _within(candidate.spans, start, end) / np.maximum(end - start, 1))
+
+
+def _less_of_spans(candidate: Candidate) -> float:
+    """By which share the time inside the spans could be shorter."""
+    return candidate.less if isinstance(candidate.less, float) else 1.0
 
 
 def _within(spans: Intervals | None, start: Ints, end: Ints) -> Ints:

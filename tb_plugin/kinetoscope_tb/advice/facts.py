@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import NONE, gather, map_categories, scatter_add
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
@@ -26,7 +26,7 @@ from ..measures.time.exposure import exposure
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HOST_PARTS, HostTime
-from ..measures.time.idle import Windows, axes, gaps
+from ..measures.time.idle import WholeGaps, Windows, axes, whole_gaps
 from ..measures.time.idle_causes import NOT_SHOWN, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
@@ -605,15 +605,13 @@ class Facts:
 
         Whether work was queued then isn't known, nor whether the host was late. Where the step waits for data it was.
         """
-        launch, edges = self.trace.device_events["launch"].to_numpy(), self.gap_edges
-        sides = [gather(launch, edges[side].to_numpy(), missing=0) == NONE for side in ("before", "after")]
-        gaps_without = edges["gap"].filter(pl.Series(sides[0] | sides[1], dtype=pl.Boolean))
-        is_unknown = (pl.col("cause") == NOT_SHOWN) & pl.col("gap").is_in(gaps_without.implode())
-        start, end, step = (self.idle_parts.filter(is_unknown)[name].to_numpy() for name in _PART)
+        launch, gaps = self.trace.device_events["launch"].to_numpy(), self._gaps
+        lacks_launch = np.logical_or(*(gather(launch, side, missing=0) == NONE for side in (gaps.before, gaps.after)))
+        parts = self.idle_parts.filter(pl.col("cause") == NOT_SHOWN)
+        parts = parts.filter(pl.Series(lacks_launch[parts["gap"].to_numpy()], dtype=pl.Boolean))
+        start, end, step = (parts[name].to_numpy() for name in _PART)
         loads = intervals_of(self.trace.host_events, loading_ranges(self.trace))
-        lengths = np.zeros(len(self.windows.names), np.int64)
-        np.add.at(lengths, step, end - start - length_within(loads, start, end))
-        return lengths
+        return scatter_add(step, end - start - length_within(loads, start, end), len(self.windows.names))
 
     @cached_property
     def are_launches_known(self) -> bool:
@@ -636,12 +634,28 @@ class Facts:
     def idle_parts(self) -> pl.DataFrame:
         """The parts of the gaps of all devices together in the steps that count, each with its cause."""
         parts = gap_parts(self.trace, "worker", self.windows)
-        return parts.filter(pl.col("window").is_in(np.flatnonzero(self.counted)))
+        if self.counted.all():
+            return parts
+        return parts.filter(pl.Series(self.counted[parts["window"].to_numpy()], dtype=pl.Boolean))
 
     @cached_property
-    def gap_edges(self) -> pl.DataFrame:
-        """The rows of device_events `before` and `after` each `gap` of all devices together, or NONE."""
-        return gaps(self.trace, "worker", self.windows).unique("gap").select("gap", "before", "after")
+    def _gaps(self) -> WholeGaps:
+        """The gaps of all devices together: `gap` of idle_parts is the number of one."""
+        return whole_gaps(self.trace, "worker", self.windows)
+
+    def with_edges(self, parts: pl.DataFrame) -> pl.DataFrame:
+        """Parts of gaps, with the rows of device_events `before` and `after` the gap of each, or NONE."""
+        gap = parts["gap"].to_numpy()
+        return parts.with_columns(before=self._gaps.before[gap], after=self._gaps.after[gap])
+
+    def lengths_of_gaps(self, gap: pl.Series, lengths: Ints) -> Ints:
+        """The sum of some lengths for each gap, by its number."""
+        return scatter_add(gap.to_numpy(), lengths, self._gaps.after.size)
+
+    def ends_of_gaps(self, lengths: Ints) -> pl.DataFrame:
+        """The row of device_events `after` each gap in which something takes time, in order, and its `length`."""
+        gap = np.flatnonzero((lengths > 0) & (self._gaps.after != NONE))
+        return pl.DataFrame({"after": self._gaps.after[gap], "length": lengths[gap]})
 
     @cached_property
     def kernels(self) -> pl.DataFrame:
@@ -723,9 +737,7 @@ class Late:
         optimizer, rest = optimizer - (synchronizing - from_rest), rest - from_rest
 
         def per_step(lengths: Ints, step: NDArray[np.int32] = step) -> Ints:
-            total = np.zeros(count, np.int64)
-            np.add.at(total, step, lengths)
-            return total
+            return scatter_add(step, lengths, count)
 
         self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
         self.starting, self.setting_up, self.breaking, self.waiting = others_of_host
@@ -733,35 +745,24 @@ class Late:
         self.of_single_causes = [self.loading, self.allocating, self.compiling, self.collecting, *others_of_host[:-1]]
         latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
         first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        waits = late["gap"].filter(pl.Series(blocker != NONE)).implode()
-        after_wait = latency["gap"].is_in(waits).to_numpy()
+        begins_in_wait = facts.lengths_of_gaps(late["gap"], blocker != NONE) > 0
+        after_wait = begins_in_wait[latency["gap"].to_numpy()]
         of_optimizer = length_within(ranges["optimizer"], first, last) * ~after_wait
         is_launch = ~after_wait & (last - first < SLOW_LAUNCH_NS)
         self.latency = per_step((last - first - of_optimizer) * is_launch, steps)
         self.synchronizing += per_step((last - first) * after_wait, steps)
         self.optimizer += per_step(of_optimizer, steps)
-        pieces = pl.concat([late, latency.filter(pl.Series(is_launch))]).filter(~pl.col("gap").is_in(waits))
-        self.gaps = pieces["gap"].n_unique()
-        self.ends = ends_of(facts, pieces)
+        lengths = facts.lengths_of_gaps(late["gap"], end - start)
+        lengths += facts.lengths_of_gaps(latency["gap"], (last - first) * is_launch)
+        lengths[begins_in_wait] = 0
+        self.gaps = int(np.count_nonzero(lengths))
+        self.ends = facts.ends_of_gaps(lengths)
         self.host_parts = start, end, rest
-        self.in_longest_ns = _in_longest(late["gap"], rest, _FEW_GAPS * facts.count)
+        self.in_longest_ns = int(np.sort(facts.lengths_of_gaps(late["gap"], rest))[-_FEW_GAPS * facts.count :].sum())
         others = without(merge([(start, end)]), merge([ranges["setting_up"], ranges["waiting"]]))
         self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _summed(trace, blocker, synchronizing)
         self.activity = _activity(trace, others)
-
-
-def _in_longest(gaps: pl.Series, lengths: Ints, number: int) -> int:
-    """How much of some lengths lies in so many gaps that have most of it."""
-    _, gap = np.unique(gaps.to_numpy(), return_inverse=True)
-    return int(np.sort(np.bincount(gap, lengths))[-number:].sum())
-
-
-def ends_of(facts: Facts, parts: pl.DataFrame) -> pl.DataFrame:
-    """The row of device_events `after` each gap that has some of these parts, and the length of these."""
-    length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-    sums = parts.group_by("gap").agg(length=length).join(facts.gap_edges, "gap")
-    return sums.filter(pl.col("after") != NONE).select("after", "length").sort("after")
 
 
 def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:
@@ -826,11 +827,14 @@ def _is_of_training(name: str) -> bool:
 
 def _captures(trace: Trace) -> Intervals:
     """From each call that begins to capture a stream to the call of its thread that ends it."""
-    calls = trace.launches.select(
-        "thread", "start_ns", pl.col("name").cast(pl.String), end_ns=pl.col("start_ns") + pl.col("dur_ns")
-    )
-    ends = calls.filter(pl.col("name").str.contains("StreamEndCapture")).select("thread", "end_ns")
-    begins = calls.filter(pl.col("name").str.contains("StreamBeginCapture")).select("thread", "start_ns")
+
+    def calls(of: str) -> pl.DataFrame:
+        is_of = map_categories(trace.launches["name"], lambda name: of in name)
+        rows = trace.launches.filter(pl.Series(is_of, dtype=pl.Boolean))
+        return rows.select("thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+
+    begins = calls("StreamBeginCapture").drop("end_ns")
+    ends = calls("StreamEndCapture").drop("start_ns")
     pairs = (
         begins.sort("start_ns")
         .join_asof(
@@ -925,11 +929,12 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
 def call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
     """The name of the runtime or driver call that took most of some time, of those meant; empty if none did."""
     meant = map_categories(trace.launches["name"], is_meant)
-    calls = trace.launches.select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-    calls = calls.filter(pl.Series(meant, dtype=pl.Boolean)).with_columns(pl.col("name").cast(pl.String))
-    spent = length_within(within, calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
-    sums = calls.with_columns(spent=pl.Series(spent)).group_by("name").agg(pl.col("spent").sum())
-    most = sums.filter(pl.col("spent") > 0).sort("spent", "name", descending=[True, False])["name"].head(1).to_list()
+    calls = trace.launches.select("name", "start_ns", "dur_ns").filter(pl.Series(meant, dtype=pl.Boolean))
+    start, dur = calls["start_ns"].to_numpy(), calls["dur_ns"].to_numpy()
+    spent = length_within(within, start, start + dur)
+    sums = calls.select("name", spent=pl.Series(spent)).group_by("name").agg(pl.col("spent").sum())
+    sums = sums.filter(pl.col("spent") > 0).with_columns(pl.col("name").cast(pl.String))
+    most = sums.sort("spent", "name", descending=[True, False])["name"].head(1).to_list()
     return most[0] if most else ""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories, texts
+from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
@@ -32,7 +32,6 @@ from .facts import (
     Facts,
     aten_operators,
     call_within,
-    ends_of,
     host_shares,
     is_optimizer,
     optimizer_class,
@@ -512,9 +511,10 @@ def _in_loop(facts: Facts) -> str:
     ends, trace = facts.late.ends, facts.trace
     launch = trace.device_events["launch"].gather(ends["after"]).to_numpy()
     is_launch = launch != NONE
-    names = texts(trace.host_events["name"], aten_operators(trace, launch[is_launch]))
-    sums = ends.filter(pl.Series(is_launch)).with_columns(name=names).drop_nulls("name").group_by("name")
-    by_name = sums.agg(pl.col("length").sum(), pl.len()).sort("length", "name")
+    op = pl.Series(aten_operators(trace, launch[is_launch]), dtype=pl.Int64).replace(NONE, None)
+    sums = ends.filter(pl.Series(is_launch)).with_columns(name=trace.host_events["name"].gather(op))
+    by_name = sums.drop_nulls("name").group_by("name").agg(pl.col("length").sum(), pl.len())
+    by_name = by_name.with_columns(pl.col("name").cast(pl.String)).sort("length", "name")
     if by_name.is_empty() or by_name["length"][-1] < _HALF * int(ends["length"].sum()):
         return ""
     name, _, calls = by_name.row(-1)
@@ -649,7 +649,9 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
 
 def _between_queued(facts: Facts, cause: str, share: float) -> Cleared:
     """That devices are idle for a large share of the step between work that is queued, with the rows that wait."""
-    rows = ends_of(facts, facts.idle_parts.filter(pl.col("cause") == cause))
+    parts = facts.idle_parts.filter(pl.col("cause") == cause)
+    lengths = facts.lengths_of_gaps(parts["gap"], (parts["end_ns"] - parts["start_ns"]).to_numpy())
+    rows = facts.ends_of_gaps(lengths)
     return Cleared(
         cause,
         f"{text.percent(share)} idle between queued work ({cause})",

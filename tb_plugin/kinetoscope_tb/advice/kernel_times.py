@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..measures.calls.kernel_work import KernelWork
+from ..measures.time.idle import axes
 from .facts import Facts
 from .spread import growth
 
@@ -109,11 +110,12 @@ def _parts(facts: Facts, step: NDArray[np.integer], is_compared: NDArray[np.bool
 
 def _alone(facts: Facts) -> NDArray[np.bool_]:
     """Which kernels run while no other row of device_events runs on their device, but for a moment."""
-    rows = facts.trace.device_events.select(
-        "device", "start_ns", "dur_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns")
-    )
-    before = pl.col("end_ns").cum_max().shift(1).over("device", order_by="start_ns")
-    after = pl.col("start_ns").shift(-1).over("device", order_by="start_ns")
-    overlap = pl.max_horizontal(before - pl.col("start_ns"), 0) + pl.max_horizontal(pl.col("end_ns") - after, 0)
-    is_alone = rows.select(overlap.fill_null(0) <= _ALONE * pl.col("dur_ns")).to_series().fill_null(value=True)
-    return np.asarray(is_alone.to_numpy()[facts.kernel_rows])
+    events = facts.trace.device_events
+    start, dur = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    is_alone = np.empty(events.height, bool)
+    for _, _, rows in axes(facts.trace, "device"):
+        begin, end, overlap = start[rows], start[rows] + dur[rows], np.zeros(rows.size, np.int64)
+        overlap[1:] += np.maximum(np.maximum.accumulate(end)[:-1] - begin[1:], 0)
+        overlap[:-1] += np.maximum(end[:-1] - begin[1:], 0)
+        is_alone[rows] = overlap <= _ALONE * dur[rows]
+    return np.asarray(is_alone[facts.kernel_rows])

@@ -23,6 +23,7 @@ from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.recording.contents import has_modules
 from ..measures.recording.lost_launches import lone_rows
 from ..measures.time.breakdown import intervals_of
+from ..measures.time.idle import axes
 from ..names import text
 from ..names.regex import regex
 from .facts import Facts
@@ -338,13 +339,15 @@ def _beyond_roof(kernels: _Kernels) -> NDArray[np.float64]:
 
 def _shared(kernels: _Kernels, chosen: Mask) -> float:
     """The share of the chosen kernels' time in which others, communication among them, run on the same device."""
-    columns = ("device", "stream", "start_ns", "dur_ns", "kind")
-    rows = kernels.facts.kernels.select(columns).filter(pl.Series(chosen))
-    every = kernels.facts.trace.device_events.select(columns).filter(pl.col("kind") == "kernel")
+    trace, rows = kernels.facts.trace, kernels.facts.kernel_rows[chosen]
+    is_chosen = np.zeros(trace.device_events.height, bool)
+    is_chosen[rows] = True
+    is_other = (trace.device_events["kind"] == "kernel").to_numpy() & ~is_chosen
     shared = whole = 0
-    for (device,), others in every.join(rows, ["device", "stream", "start_ns"], "anti").group_by("device"):
-        start, end = intervals_of(rows.filter(pl.col("device") == device))
-        shared += int(length_within(intervals_of(others), start, end).sum())
+    for _, _, of_device in axes(trace, "device"):
+        device = trace.device_events.select(pl.col("start_ns", "dur_ns").gather(of_device))
+        start, end = intervals_of(device, is_chosen[of_device])
+        shared += int(length_within(intervals_of(device, is_other[of_device]), start, end).sum())
         whole += int((end - start).sum())
     return shared / whole if whole else 0.0
 

@@ -71,7 +71,7 @@ def repeated_gaps(facts: Facts, causes: tuple[str, ...]) -> list[Gap]:
     """
     if facts.count < 2:
         return []
-    pieces = _pieces(facts, causes).filter(pl.col("length") >= _LONG * facts.step_ns).join(facts.gap_edges, "gap")
+    pieces = facts.with_edges(_pieces(facts, causes).filter(pl.col("length") >= _LONG * facts.step_ns))
     pieces = pieces.filter((pl.col("after") != NONE) & (pl.col("before") != NONE))
     codes = facts.trace.device_events["name"].to_physical()
     pieces = pieces.with_columns(next=codes.gather(pieces["after"]), last=codes.gather(pieces["before"])).sort("gap")

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..arrays.intervals import Ints
 from ..critical_path.explanation import Explanation, path_explanation
 from ..names import text
@@ -17,6 +20,7 @@ from .facts import LARGE_SHARE, LEAST_SHARE, Facts
 from .model import Advice, Cleared, Result
 from .saving_range import Change, saving_range
 
+_AT_ONCE = 4  # candidates: each needs a byte of a node
 _HALF = 50  # percent
 _NEARLY = 0.8  # of what a claim saves
 _MORE = 1.05  # times the time that is known to be saved: what else is saved is said
@@ -33,8 +37,8 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
     if not advice:
         return list(results)
     explanation = path_explanation(facts.trace)
-    changes = [percents(a.candidate, explanation) for a in advice if a.candidate]
-    per_step = [explanation.what_if.saved_together(change) for change in changes]
+    groups = [advice[first : first + _AT_ONCE] for first in range(0, len(advice), _AT_ONCE)]
+    per_step = [ns for group in groups for ns in _savings_per_step(group, explanation)]
     by_rule = {a.rule: _judge(facts, a, explanation, ns) for a, ns in zip(advice, per_step, strict=True)}
     remedies = {
         a.rule: remedy
@@ -45,6 +49,14 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
     results = [r for r in results if not (isinstance(r, Cleared) and r.topic in topics)]
     results = [_with_saving(facts, r, explanation) if isinstance(r, Cleared) else r for r in results]
     return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
+
+
+def _savings_per_step(advice: Sequence[Advice], explanation: Explanation) -> NDArray[np.int64]:
+    """What each step saves by the candidate of some advice: [advice, step]."""
+    changes = np.empty((len(advice), explanation.graph.nodes.time.size), np.uint8)
+    for number, candidate in enumerate(claim.candidate for claim in advice if claim.candidate):
+        changes[number] = percents(candidate, explanation)
+    return explanation.what_if.saved_by_change(changes)
 
 
 def _with_saving(facts: Facts, result: Cleared, explanation: Explanation) -> Cleared:

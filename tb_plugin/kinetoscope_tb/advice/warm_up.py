@@ -177,14 +177,14 @@ def loads_code(facts: Facts, slow: pl.DataFrame) -> bool:
     """Whether most slow launches of a recording without steps load code: they last so long, each its kernel's first."""
     if not facts.is_whole or slow.is_empty():
         return False
-    rows = slow.join(facts.gap_edges, "gap").filter(pl.col("after") != NONE)
+    rows = facts.with_edges(slow).filter(pl.col("after") != NONE)
     first = rows.filter((pl.col("length") >= LOADING_NS) & _is_first_of_name(facts, rows["after"]))
     return int(first["length"].sum()) >= _MOST * int(slow["length"].sum())
 
 
 def longest_launcher(facts: Facts, slow: pl.DataFrame) -> str:
     """The operator that makes the slowest of some launches, such as in `aten::add_`; empty if it isn't recorded."""
-    rows = slow.sort("length", "start_ns").join(facts.gap_edges, "gap", maintain_order="left")
+    rows = facts.with_edges(slow.sort("length", "start_ns"))
     after = rows.filter(pl.col("after") != NONE)["after"].tail(1)
     op = facts.trace.recorded_op.gather(after).replace(NONE, None)
     names = facts.trace.host_events["name"].gather(op).cast(pl.String).drop_nulls()

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from .native import Function
 
+_find_exclusive_lengths = Function("exclusive_lengths")
+_find_capped_integrals = Function("capped_integrals")
 _cut_at_spans = Function("cut_at_spans")
 _length_before = Function("length_before")
+_length_within = Function("length_within")
 _unite = Function("unite")
 _unite_runs = Function("unite_runs")
 _unite_two = Function("unite_two")
@@ -81,16 +84,16 @@ def _first(intervals: Intervals, size: int) -> Intervals:
 
 def length_before(intervals: Intervals, at: Ints) -> Ints:
     """How much of a union lies before each instant."""
-    start, end = intervals
-    before, length = np.zeros(start.size + 1, np.int64), np.empty(at.size, np.int64)
-    np.cumsum(end - start, out=before[1:])
-    _length_before(start, end, before, at, length)
+    before, length = np.empty(intervals[0].size + 1, np.int64), np.empty(at.size, np.int64)
+    _length_before(intervals, at, before, length)
     return length
 
 
 def length_within(intervals: Intervals, start: Ints, end: Ints) -> Ints:
     """How much of a union lies in each window."""
-    return length_before(intervals, end) - length_before(intervals, start)
+    before, length = np.empty(intervals[0].size + 1, np.int64), np.empty(start.size, np.int64)
+    _length_within(intervals, start, end, before, length)
+    return length
 
 
 def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> list[Ints]:
@@ -101,6 +104,11 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
     """
     lengths = np.zeros((len(groups) + 1, start.size), np.int64)  # by the groups up to each
     groups = [group if _is_union(*group) else union(*group) for group in groups]
+    if groups and bool((start[1:] >= end[:-1]).all() and (end >= start).all()):
+        sides = (np.concatenate(side) for side in zip(*groups, strict=True))
+        offsets = np.cumsum([0, *(group[0].size for group in groups)])
+        _find_exclusive_lengths(*sides, offsets, start, end, np.empty(len(groups), np.int64), lengths.ravel())
+        return list(lengths)
     in_order = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
     for first, last in _spans_of_time(groups):
         rows: Any = (
@@ -148,13 +156,10 @@ def capped_integrals(start: Ints, end: Ints, height: NDArray[np.float64], cap: f
     start, end = np.clip(start, at[0], at[-1]), np.clip(end, at[0], at[-1])
     real = (end > start) & (height > 0)
     start, end, height = start[real], end[real], height[real]
-    turns = np.concatenate([start, end, at])  # the instants change no level: the sum is read there
-    order = np.argsort(turns, kind="stable")
-    level = np.cumsum(np.concatenate([height, -height, np.zeros(at.size)])[order])
-    sums = np.concatenate([np.zeros(1), np.cumsum(np.clip(level[:-1], 0.0, cap) * np.diff(turns[order]))])
-    rank = np.empty(turns.size, np.int64)
-    rank[order] = np.arange(turns.size)
-    return sums[rank[-at.size :]]
+    by_start, by_end = (np.argsort(side, kind="stable") for side in (start, end))
+    integrals = np.empty(at.size)
+    _find_capped_integrals(start, end, height, by_start, by_end, np.array([cap]), at, integrals)
+    return integrals
 
 
 def distinct(values: Ints) -> Ints:

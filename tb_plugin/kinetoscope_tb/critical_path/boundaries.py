@@ -19,6 +19,7 @@ from ..measures.calls.call_tree import interleaved
 from ..trace import Trace
 
 _merge_boundaries = Function("merge_boundaries")
+_order_ends = Function("order_ends")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -49,12 +50,9 @@ class HostBoundaries:
         columns = [_columns(trace.host_events), _columns(trace.launches)]
         order = interleaved(*columns[0], *columns[1])
         thread, start, end = (np.concatenate(pair) for pair in zip(*columns, strict=True))
-        inner_first = order[::-1]
-        is_empty = end[inner_first] == start[inner_first]
-        ends = inner_first[np.argsort(end[inner_first] * 2 + is_empty, kind="stable")]
-        ends = ends[np.argsort(thread[ends], kind="stable")]
+        ends = _ends(order, thread, start, end)
         time, on, inner, begins, stops = _points(order, ends, thread, start, end)
-        first = np.searchsorted(on, np.arange(trace.threads.height + 1))
+        first = np.searchsorted(on, np.arange(trace.threads.height + 1, dtype=on.dtype))
         return cls(time, on, inner, begins, stops, first)
 
     def last_before(self, thread: NDArray[Any], at: Ints) -> Rows:
@@ -71,6 +69,17 @@ class HostBoundaries:
 def _columns(frame: Any) -> tuple[Rows, Ints, Ints]:
     start = frame["start_ns"].to_numpy()
     return frame["thread"].to_numpy(), start, start + frame["dur_ns"].to_numpy()
+
+
+def _ends(order: Array, thread: Array, start: Array, end: Array) -> Array:
+    """The ranges by thread and end, inner ones first; `order` has them by thread and start, outer ones first."""
+    ends = np.empty(order.size, np.int32)
+    if _order_ends(order, thread, start, end, np.empty_like(ends), ends) < 0:
+        inner_first = order[::-1]
+        is_empty = end[inner_first] == start[inner_first]
+        ends = inner_first[np.argsort(end[inner_first] * 2 + is_empty, kind="stable")]
+        ends = ends[np.argsort(thread[ends], kind="stable")]
+    return ends
 
 
 def _points(

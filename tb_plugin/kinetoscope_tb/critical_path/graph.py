@@ -50,6 +50,7 @@ from .thread_edges import busy_ranges, fork_edges, join_edges
 _count_edges = Function("count_edges")
 _find_driving_delays = Function("driving_delays")
 _find_edge_lags = Function("edge_lags")
+_insert_edges = Function("insert_edges")
 _find_lone_delays = Function("lone_delays")
 _move_driving_edges_first = Function("drive_first")
 _place_edges = Function("place_edges")
@@ -99,13 +100,10 @@ class Graph:
         is_possible = nodes.place[before + nodes.ends.start] < nodes.place[row + nodes.starts.start]
         row, before = row[is_possible], before[is_possible]
         if row.size:
-            at = first[nodes.starts.start + row + 1]
-            lag = np.insert(lag, at - first[nodes.starts.start], 0)
-            predecessor = np.insert(predecessor, at, before + nodes.ends.start)
-            kind = np.insert(kind, at, Kind.COINCIDENCE)
-            is_shifted = np.zeros(first.size, np.int32)
-            is_shifted[nodes.starts.start + row + 1] = 1
-            first += np.cumsum(is_shifted, dtype=np.int32)
+            edges, before = (first, predecessor, kind, lag), before + np.int32(nodes.ends.start)
+            new = np.empty_like(first), *(np.empty(column.size + row.size, column.dtype) for column in edges[1:])
+            _insert_edges(edges, row, before, nodes.starts.start, first[nodes.starts.start], Kind.COINCIDENCE, new)
+            first, predecessor, kind, lag = new
         _move_driving_edges_first(first, nodes.time, first[nodes.starts.start], predecessor, kind, lag)
         return cls(nodes, first, predecessor, kind, lag)
 
@@ -120,9 +118,9 @@ class Graph:
         first = self.first[nodes.start : nodes.stop + 1]
         return np.where(first[:-1] < first[1:], first[:-1], np.int32(NONE))
 
-    def delays(self) -> Ints:
-        """How long after the predecessor of its driving edge each node happened; 0 without one."""
-        delays = np.empty(self.nodes.time.size, np.int64)
+    def delays(self, nodes: int | None = None) -> Ints:
+        """How long after the predecessor of its driving edge each of the first nodes, or of all, happened; or 0."""
+        delays = np.empty(self.nodes.time.size if nodes is None else nodes, np.int64)
         _find_driving_delays(self.first, self.predecessor, self.nodes.time, delays)
         return delays
 

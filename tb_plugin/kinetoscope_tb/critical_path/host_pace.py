@@ -103,11 +103,14 @@ class HostPace:
         """What the host needs for a step in each variant of `WhatIf.saved_by_variant`, on average, in ns.
 
         Args:
-            variant: The variant that each node belongs to.
+            variant: The variant that each node belongs to; empty: each to all.
             variants: How many there are.
-            percents: By how much the delay of each node is shorter in its variant.
+            percents: By how much the delay of each node is shorter in its variant, or in each: [variant, node].
             recording: Which part of it is what recording costs; empty: none is known.
         """
+        if not variant.size:
+            nobody = np.zeros(percents.shape[1], np.int8)
+            return np.concatenate([self.shortest(nobody, 1, of_variant, recording) for of_variant in percents])
         of_host = slice(self.own_in_steps.size)
         weight = percents[of_host].astype(np.float32) / 100
         if recording.size:
@@ -151,7 +154,7 @@ class HostPace:
     @cached_property
     def own_ns(self) -> Ints:
         """How long each node of the host takes by itself: since the last of what it waited for, in ns."""
-        return self.graph.delays()[: self.graph.nodes.boundaries.time.size]
+        return self.graph.delays(self.graph.nodes.boundaries.time.size)
 
     @property
     def _steps(self) -> Intervals:
@@ -178,7 +181,7 @@ def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> tuple[Ints, I
     boundaries, first = graph.nodes.boundaries, graph.first
     is_wait = np.zeros(len(Kind), bool)
     is_wait[list(_WAITS)] = True
-    edges = np.flatnonzero(is_wait[graph.kind[: first[boundaries.time.size]]])
+    edges = np.flatnonzero(is_wait[graph.kind[: first[boundaries.time.size]]]).astype(np.int32)
     at = np.searchsorted(first, edges, "right") - 1
     at = at[(first[at] == edges) & (at > 0)]
     thread = boundaries.thread

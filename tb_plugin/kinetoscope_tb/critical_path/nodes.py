@@ -54,13 +54,7 @@ class Nodes:
         times = (boundaries.time, start, start + dur, windows[1], windows[0])
         time = np.concatenate(times)
         boundaries = replace(boundaries, time=time[: boundaries.time.size])
-        rows_begin = boundaries.time.size
-        rows_end, steps_end = rows_begin + start.size, rows_begin + 2 * start.size
-        first, later = (np.flatnonzero(is_so).astype(np.int32) + np.int32(rows_end) for is_so in (dur != 0, dur == 0))
-        others = np.arange(rows_end, dtype=np.int32), np.arange(steps_end, time.size, dtype=np.int32)
-        order = _sorted_by_time(time, np.concatenate([first, others[0], later, others[1]]))
-        place = np.empty(order.size, np.int32)
-        place[order] = np.arange(order.size, dtype=np.int32)
+        order, place = _sorted_by_time(time, boundaries.time.size, start.size)
         return cls(boundaries, start.size, trace.steps.height, time, order, place)
 
     def _part(self, part: int) -> slice:
@@ -96,9 +90,9 @@ class Nodes:
 _NODES_PER_BUCKET = 4
 
 
-def _sorted_by_time(time: Ints, nodes: Rows) -> Rows:
-    """The nodes by time; those at one instant stay in their order."""
-    bucket = np.zeros(max(1 << (nodes.size // _NODES_PER_BUCKET).bit_length(), 2) + 1, np.int32)
-    order = np.empty(nodes.size, np.int32)
-    _sort_by_time(time, nodes, bucket, np.empty_like(order), order)
-    return order
+def _sorted_by_time(time: Ints, first_start: int, rows: int) -> tuple[Rows, Rows]:
+    """The nodes by time, and the place of each among them; those at one instant are in the order of `Nodes.of`."""
+    bucket = np.zeros(max(1 << (time.size // _NODES_PER_BUCKET).bit_length(), 2) + 1, np.int32)
+    order, place = np.empty(time.size, np.int32), np.empty(time.size, np.int32)
+    _sort_by_time(time, first_start, rows, bucket, np.empty_like(order), order, place)
+    return order, place

@@ -108,7 +108,7 @@ def _ends_of_work(boundaries: HostBoundaries, is_work: Bools) -> NDArray[np.int6
 def _last_elsewhere(at: Array, thread: Array, when: Array, own: Array) -> Array:
     """For each instant the thread, other than its own, of the last of `at` (sorted) that is no later, or -1."""
     threads = np.empty(when.size, np.int32)
-    _find_last_elsewhere(at, thread, when, own, threads)
+    _find_last_elsewhere(at, thread, when, own, np.empty(at.size, np.int32), threads)
     return threads
 
 

@@ -29,12 +29,23 @@ from ..arrays.native import Function
 from ..measures.recording.usual_step import UsualStep
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
-from .classes import BETWEEN_ROWS, CALL, COMMUNICATION, COMPUTATION, COPY, LAUNCH, own_classes
+from .classes import (
+    BETWEEN_ROWS,
+    CALL,
+    COMMUNICATION,
+    COMPUTATION,
+    COPY,
+    LAUNCH,
+    OPERATOR,
+    SYNCHRONIZATION,
+    own_classes,
+)
 from .edges import Kind
 from .graph import Graph
 from .host_pace import HostPace
 
 _find_places_after = Function("places_after")
+_mark_far_places = Function("mark_far_places")
 _simulate_steps = Function("simulate_steps")
 
 Codes = NDArray[np.int8]
@@ -61,10 +72,18 @@ _INSIDE = (COMPUTATION, COMMUNICATION, COPY, CALL)
 WAITS = np.uint8(128)
 """Added to a percentage: so much of the node's wait for devices is gone, too."""
 
+MAY_WAIT = (SYNCHRONIZATION, CALL, OPERATOR)
+"""The classes of the host's time in which it may wait for a device."""
+LONG_NS = 200_000
+"""Of a call or an operator between two boundaries: without a wait, launching takes µs."""
+_ALL_NODES = np.empty(0, np.int8)
+"""In place of the variant of each node: all have percents of their own in each variant."""
 _LITTLE = 0.005  # of a step
 _ROUNDING_NS = 1e-3  # by which a sum of floats may be below its whole number
+_REACH = 1 << 12
+"""Places, a power of two: so many of the last nodes' values fit into a cache, and most nodes wait for these alone."""
 _MOST_VALUES = 1 << 24
-"""Of one simulation of several variants: a recording with more nodes is simulated for fewer of them at a time."""
+"""Of one simulation of several variants: where nodes wait for many far ones, fewer are simulated at a time."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +144,19 @@ class WhatIf:
         chosen &= self.part == COMPUTATION
         return chosen
 
+    @cached_property
     def waiting_nodes(self) -> Ints:
         """The nodes at which calls return that waited for a device."""
-        edges = np.flatnonzero(self.graph.kind == Kind.SYNC)
+        edges = np.flatnonzero(self.graph.kind == Kind.SYNC).astype(np.int32)
         return np.unique(np.searchsorted(self.graph.first, edges, "right") - 1)
+
+    @cached_property
+    def long_host_nodes(self) -> Ints:
+        """The nodes at which a call or an operator goes on after a long time, though no wait is recorded."""
+        time = self.graph.nodes.boundaries.time
+        at = np.flatnonzero(time[1:] - time[:-1] >= LONG_NS) + 1
+        at = at[np.isin(self.part[at], MAY_WAIT)]
+        return at[~np.isin(at, self.waiting_nodes)]
 
     def saved(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the delays of some nodes took `percent` less, 0 to 100."""
@@ -140,8 +168,16 @@ class WhatIf:
         Args:
             percents: 0 to 100 for each node; with WAITS, so much of a host's wait for the device is gone, too.
         """
-        saved: Ints = self._savings(np.zeros(percents.size, np.int8), 1, percents)[0]
+        saved: Ints = self.saved_by_change(percents[None])[0]
         return saved
+
+    def saved_by_change(self, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """How much shorter each step would be by some changes, each by itself: [change, step].
+
+        Args:
+            percents: As `saved_together` takes them, of each change: [change, node].
+        """
+        return self._savings(_ALL_NODES, len(percents), percents)
 
     def saved_by_variant(self, variant: Codes, variants: int, percent: int) -> NDArray[np.int64]:
         """How much shorter each step would be in some variants: [variant, step].
@@ -196,8 +232,8 @@ class WhatIf:
         return recording, cost_ns
 
     def _cost_of(self, recording: NDArray[np.uint8]) -> Ints:
-        nobody = np.zeros(self.part.size, np.int8)
-        cost_ns: Ints = self._savings_of_recorded(nobody, 1, nobody.view(np.uint8), recording)[0]
+        no_change = np.zeros((1, self.part.size), np.uint8)
+        cost_ns: Ints = self._savings_of_recorded(_ALL_NODES, 1, no_change, recording)[0]
         return cost_ns
 
     def _savings_of_recorded(
@@ -229,11 +265,10 @@ class WhatIf:
     ) -> NDArray[np.int64]:
         """By how much each step ends earlier: [variant, step]."""
         graph, nodes, steps = self.graph, self.graph.nodes, self.recorded.size
-        longest = int(np.diff(self.window).max(initial=1))
-        together = max(1, min(_MOST_VALUES // longest, variants))
-        room = np.empty(longest * together, np.int64)
+        far, together = self._far_places, max(1, min(_MOST_VALUES // (_REACH + self._far_places.size), variants))
+        room = np.empty((_REACH + far.size) * together, np.int64)
         of_graph = nodes.order, nodes.place, *graph.edges
-        of_variants = self.part, _PART_OF_LAG, variant, percents, recording, self.window
+        of_variants = self.part, _PART_OF_LAG, variant, percents.ravel(), recording, self.window, far, _REACH
         earlier = np.zeros((variants, steps), np.int64)
         for first in range(0, variants, together):
             of_steps = np.zeros((steps, min(together, variants - first)), np.int64)
@@ -241,6 +276,13 @@ class WhatIf:
             _simulate_steps(of_graph, of_variants, first, of_steps.shape[1], ends, room, of_steps.ravel())
             earlier[first : first + together] = of_steps.T
         return earlier
+
+    @cached_property
+    def _far_places(self) -> Ints:
+        """The places of nodes, in order, that others wait for which come _REACH places later or more."""
+        nodes, is_far = self.graph.nodes, np.zeros(self.graph.nodes.time.size, bool)
+        _mark_far_places(nodes.order, nodes.place, self.graph.edges[:2], self.window, _REACH, is_far)
+        return np.flatnonzero(is_far)
 
 
 def _in_order(earlier: NDArray[np.int64], end: Ints) -> NDArray[np.int64]:

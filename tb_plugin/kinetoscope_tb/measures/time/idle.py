@@ -111,7 +111,7 @@ def _grouped(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
 def finest_alike(trace: Trace, axis: Axis) -> Axis:
     """The finest axis with the same groups, in the same order: a device with one stream is that stream."""
     devices = trace.device_events["device"].n_unique()
-    streams = trace.device_events.select(pl.struct("device", "stream").n_unique()).item()
+    streams = int(queue_numbers(trace).max(initial=NONE)) + 1
     groups = {"stream": streams, "device": devices, "worker": 1}
     return next(each for each in _NAMES if groups[each] == groups[axis])
 

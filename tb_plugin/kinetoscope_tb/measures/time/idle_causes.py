@@ -85,7 +85,7 @@ def gap_parts(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:
     device, stream = places(trace, axis)
     piece, begins, ends, window = windows.cut(uncut.start, uncut.end)
     of = uncut.group[piece]
-    why = pl.Series(CAUSES, dtype=_CAUSE).gather(uncut.cause[piece])
+    why = pl.Series(uncut.cause[piece]).cat.to(_CAUSE)
     columns = (device[of], stream[of], uncut.gap[piece], begins, ends, why, window)
     return pl.DataFrame(dict(zip(PARTS, columns, strict=True)), schema_overrides=PARTS)
 

@@ -1,0 +1,53 @@
+"""The boundaries of threads, and who began a communication, against sorting and searching."""
+
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kinetoscope_tb.arrays.gather import NONE
+from kinetoscope_tb.critical_path import boundaries, thread_edges
+
+few = settings(max_examples=200, deadline=None)
+ranges = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(0, 8)), max_size=12)
+
+
+def columns(rows):
+    """Thread, start and end of ranges, sorted by thread and start, the outer ones first."""
+    rows = sorted((thread, start, -dur) for thread, start, dur in rows)
+    thread, start, dur = (np.array([row[part] for row in rows], np.int64) for part in range(3))
+    return thread.astype(np.int32), start, start - dur
+
+
+def order_ends(rows):
+    thread, start, end = columns(rows)
+    return boundaries._ends(np.arange(thread.size, dtype=np.int32), thread, start, end)
+
+
+@few
+@given(ranges)
+def test_ranges_end_in_the_same_order_however_they_overlap(rows):
+    with patch.object(boundaries, "_order_ends", return_value=NONE):
+        by_sorting = order_ends(rows)
+    assert order_ends(rows).tolist() == by_sorting.tolist()
+
+
+def test_ranges_of_which_each_outlasts_all_before_it_are_sorted():
+    rows = [(0, start, 10_000 + start) for start in range(100)]
+    assert order_ends(rows).tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("own", [0, 1])
+@few
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), max_size=10), st.lists(st.integers(0, 20), max_size=5)
+)
+def test_the_last_thread_elsewhere_by_searching_back(own, begun, when):
+    begun = sorted(begun, key=lambda row: row[0])
+    at, thread = (np.array([row[part] for row in begun], np.int64) for part in range(2))
+    when = np.array(sorted(when), np.int64)
+    before = [[t for a, t in begun if a <= instant and t != own] for instant in when]
+    threads = thread_edges._last_elsewhere(at, thread, when, np.full(when.size, own))
+    assert threads.tolist() == [threads_before[-1] if threads_before else NONE for threads_before in before]
