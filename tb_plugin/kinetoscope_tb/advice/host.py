@@ -37,7 +37,7 @@ from .facts import (
     optimizer_class,
 )
 from .interpreter_lock import REMEDY, lock_holder
-from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, Overlapped, Remedy, Unknown
+from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, HiddenTime, Remedy, Unknown
 from .repetition import (
     UNKNOWN,
     described_row,
@@ -177,17 +177,17 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         waiting,
         DATA_LOADING,
         source,
-        overlapped=_loading_meanwhile(facts) if facts.has_device and not facts.spread(lengths).is_rare else None,
+        hidden_time=_loading_meanwhile(facts) if facts.has_device and not facts.spread(lengths).is_rare else None,
     )
 
 
-def _loading_meanwhile(facts: Facts) -> Overlapped:
+def _loading_meanwhile(facts: Facts) -> HiddenTime:
     """How long the host waits for data while devices work."""
     trace, ends = facts.trace, (facts.windows.start, facts.windows.end)
     loads = intervals_of(trace.host_events, loading_ranges(trace))
     alone = exclusive_lengths([intervals_of(trace.device_events), loads], *ends)[1]
     ns = facts.mean(length_within(loads, *ends) - np.asarray(alone))
-    return Overlapped(ns, f", and {text.share(facts.share(ns)).lower()} more while {facts.device} {facts.works}")
+    return HiddenTime(ns, f", and {text.share(facts.share(ns)).lower()} more while {facts.device} {facts.works}")
 
 
 def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
@@ -395,7 +395,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 
 def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: bool) -> Advice:
     """That the host is late for so long in each step, without what it does in few steps, `apart`."""
-    kernels, mean, waiting = facts.kernels, facts.mean_kernel_ns, facts.mean(lengths)
+    waiting = facts.mean(lengths)
     late = without(facts.late.rest, apart)
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
@@ -407,9 +407,6 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
     if holder:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
     doing = host_shares(facts.late)
-    per = text.times(kernels.height / facts.count, "kernel")
-    of_launches = "" if facts.are_launches_known else " whose launches are recorded"
-    of_kernels = f"{per} {facts.per}{of_launches}, of {text.time(mean)} on average."
     single = _recurring(facts, waiting, rest) or _longest_gap(facts, late, waiting)
     latency = facts.mean(added_ns)
     added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
@@ -424,7 +421,7 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         + (f"; meanwhile the host spent {doing}." if doing else ".")
         + (holder.evidence if holder else "")
         + f" {_of_profiler(facts, without(late, rest), waiting)}{_growth_of(facts, who)}{added}{single}"
-        + of_kernels
+        + _launched_kernels(facts)
         + (_WITH_STACKS if has_stacks else ""),
         REMEDY if holder else _remedy(facts, is_launching=is_launching),
         None,
@@ -436,6 +433,13 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         names,
         None if is_launching or facts.server else _no_waits(facts),
     )
+
+
+def _launched_kernels(facts: Facts) -> str:
+    """How many kernels a step launches, and how long they take, as a sentence."""
+    count = text.times(facts.kernels.height / facts.count, "kernel")
+    of_launches = "" if facts.are_launches_known else " whose launches are recorded"
+    return f"{count} {facts.per}{of_launches}, of {text.time(facts.mean_kernel_ns)} on average."
 
 
 def _host_code(facts: Facts) -> Candidate:

@@ -117,7 +117,7 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Overlapped:
+class HiddenTime:
     """Time of a claim's cause that other work overlaps: less of it saves something where that work waits for it.
 
     Attributes:
@@ -248,7 +248,7 @@ class Advice:
         is_of_usual_step: Whether that much can be saved of a step without the profiler, too.
         exposure: Of exposed communication, the numbers behind it of which other ranks may know more.
         saving_range: Between which bounds the saving lies, if it is simulated.
-        overlapped: More time of the cause, which other work overlaps.
+        hidden_time: More time of the cause, which other work overlaps.
     """
 
     rule: str
@@ -268,7 +268,7 @@ class Advice:
     is_of_usual_step: bool = False
     exposure: Exposure | None = None
     saving_range: tuple[int, int] | None = None
-    overlapped: Overlapped | None = None
+    hidden_time: HiddenTime | None = None
 
     @property
     def whole_exposure(self) -> Exposure | None:

@@ -72,8 +72,8 @@ class AnonymousRun:
         return None if other is None else self._answers[other]
 
     def _answer(self, file: TraceFile) -> Answer | None:
-        place = self._listing.files.index(file)
-        ((_, trace),) = self.recordings(self._files[place : place + 1])
+        index = self._listing.files.index(file)
+        ((_, trace),) = self.recordings(self._files[index : index + 1])
         if isinstance(trace, KinetoscopeError):
             return None
         return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)

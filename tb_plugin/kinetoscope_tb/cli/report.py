@@ -48,7 +48,7 @@ def _write(
     files = of_run if all_workers else [first]
     is_of_run = (all_workers or worker is None) and len({file.worker for file in of_run}) > 1
     recordings: Callable[[Sequence[TraceFile]], Recordings] = partial(
-        _recordings, device=device, needed=None if all_workers else first
+        _recordings, device=device, required=None if all_workers else first
     )
     whole = _whole_run(listing, device)
     if anonymous:
@@ -57,8 +57,8 @@ def _write(
         anonymous_run = AnonymousRun(recordings, of_run if is_of_run else files)
         recordings, whole = anonymous_run.recordings, WholeRun(anonymous_run.ranks, anonymous_run.answer_of)
         click.echo(WHAT_STAYS, err=True)
-    views, asked = (EVERY_VIEW, whole) if is_of_run else (VIEWS, None)
-    content = report_page(recordings(files), len(files), views, rows, asked).encode()
+    views, ranks = (EVERY_VIEW, whole) if is_of_run else (VIEWS, None)
+    content = report_page(recordings(files), len(files), views, rows, ranks).encode()
     with open_output(out) as file:
         file.write(content)
     click.echo(f"{out}: {times(len(files), 'recording')}, {file_size(len(content))}.")
@@ -77,14 +77,14 @@ def _whole_run(listing: Listing, device: str | None) -> WholeRun:
     )
 
 
-def _recordings(files: Sequence[TraceFile], device: str | None, needed: TraceFile | None) -> Recordings:
-    """Each file with its trace; one that is unusable is reported and doesn't stop the others, unless it is needed."""
+def _recordings(files: Sequence[TraceFile], device: str | None, required: TraceFile | None) -> Recordings:
+    """Each file with its trace; one that is unusable is reported and doesn't stop the others, unless it is required."""
     for file in files:
         try:
             with open_trace(file, device) as trace:
                 yield file, trace
         except TraceError as error:
-            if file == needed:
+            if file == required:
                 raise
             yield file, error
 

@@ -135,16 +135,16 @@ def _parts(
 def _ranges(trace: Trace, percent: int) -> pl.DataFrame:
     """The `low` and the `high` end of what each `part` may save, in ns; null where it is a wait, or saves little."""
     facts, explanation = Facts(trace), path_explanation(trace)
-    some, whole = (saved_by_part(trace, less) for less in (percent, 100))
+    saved, most_saved = (saved_by_part(trace, less) for less in (percent, 100))
     classes = row_classes(trace)
     rows: list[tuple[str, int | None, int | None]] = []
     for number, part in enumerate(PARTS):
-        if part in WAITING or facts.mean(whole[number]) < LEAST_SHARE * facts.usual_step_ns:
+        if part in WAITING or facts.mean(most_saved[number]) < LEAST_SHARE * facts.usual_step_ns:
             rows.append((part, None, None))
             continue
         candidate = _candidate(part, classes)
-        change, all_of_it = Change(candidate, some[number], percent / 100), Change(candidate, whole[number])
-        bounds = (range_of_delays(facts, each, explanation) for each in (change, all_of_it))
+        changes = Change(candidate, saved[number], percent / 100), Change(candidate, most_saved[number])
+        bounds = (range_of_delays(facts, change, explanation) for change in changes)
         rows.append((part, *at_most(*bounds)))
     return pl.DataFrame(rows, schema={"part": pl.String, "low": pl.Int64, "high": pl.Int64}, orient="row")
 
