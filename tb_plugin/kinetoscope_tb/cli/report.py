@@ -48,7 +48,7 @@ def _write(
     files = of_run if all_workers else [first]
     is_of_run = (all_workers or worker is None) and len({file.worker for file in of_run}) > 1
     recordings: Callable[[Sequence[TraceFile]], Recordings] = partial(
-        _recordings, device=device, required=None if all_workers else first
+        _recordings, device=device, must_open=None if all_workers else first
     )
     whole = _whole_run(listing, device)
     if anonymous:
@@ -77,14 +77,14 @@ def _whole_run(listing: Listing, device: str | None) -> WholeRun:
     )
 
 
-def _recordings(files: Sequence[TraceFile], device: str | None, required: TraceFile | None) -> Recordings:
-    """Each file with its trace; one that is unusable is reported and doesn't stop the others, unless it is required."""
+def _recordings(files: Sequence[TraceFile], device: str | None, must_open: TraceFile | None) -> Recordings:
+    """Each file with its trace; one that is unusable is reported and doesn't stop the others, unless it is `must_open`."""
     for file in files:
         try:
             with open_trace(file, device) as trace:
                 yield file, trace
         except TraceError as error:
-            if file == required:
+            if file == must_open:
                 raise
             yield file, error
 
