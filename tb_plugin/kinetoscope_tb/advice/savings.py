@@ -89,10 +89,10 @@ def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:
     given_ns = (advice.size_ns or saved_ns) * (less if isinstance(less, float) else 1.0)
     if saved_ns <= _MORE * given_ns:
         return advice
-    hidden = advice.hidden_time
-    if hidden and hidden.ns > 0 and facts.share(saved_ns - given_ns) >= LEAST_SHARE:
-        advice = replace(advice, title=f"{advice.title.removesuffix('.')}{hidden.clause}.")
-        given_ns += hidden.ns
+    more_time = advice.hidden_time
+    if more_time and more_time.ns > 0 and facts.share(saved_ns - given_ns) >= LEAST_SHARE:
+        advice = replace(advice, title=f"{advice.title.removesuffix('.')}{more_time.clause}.")
+        given_ns += more_time.ns
     if saved_ns <= _MORE * given_ns:
         return advice
     rest = f"{text.time(saved_ns - given_ns)} of the saving is other work that comes earlier then."
