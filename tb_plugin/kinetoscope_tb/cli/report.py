@@ -78,7 +78,7 @@ def _whole_run(listing: Listing, device: str | None) -> WholeRun:
 
 
 def _recordings(files: Sequence[TraceFile], device: str | None, must_open: TraceFile | None) -> Recordings:
-    """Each file with its trace; one that is unusable is reported and doesn't stop the others, unless it is `must_open`."""
+    """Each file with its trace; one that is unusable is reported, and stops the others only if it is `must_open`."""
     for file in files:
         try:
             with open_trace(file, device) as trace:
