@@ -131,27 +131,26 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
     if not gaps:
         return
     lengths = np.sum([gap.lengths for gap in gaps], axis=0)
-    size, first = facts.mean(lengths), gaps[0]
-    is_busy = "are" if facts.waits == "wait" else "is"
-    yield Advice(
-        "repeated_gap",
-        why_unknown(facts, facts.of_steps(lengths))
-        if lacks_launches(facts)
-        else f"{facts.subject} {is_busy} idle for {facts.of_steps(lengths)} in gaps that recur: the largest "
-        f"lasts {text.time(first.typical_ns)}, before {described_row(facts, first)}.",
+    first, part = gaps[0], facts.of_steps(lengths)
+    evidence = (
         f"{text.enumeration([_described(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
         f"{facts.recurs(lengths)}. {_known(facts, first)}"
-        + ("" if lacks_launches(facts) else " Why it lasts wasn't recorded."),
-        link_launches(facts)
-        if lacks_launches(facts)
-        else f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a "
-        f"node of a graph), or a wait of the host. {how_to_see_host(facts)}",
-        None,
-        "cannot_tell",
-        "gaps",
-        "",
-        size,
     )
+    if lacks_launches(facts):
+        title, action = why_unknown(facts, part), link_launches(facts)
+    else:
+        is_busy = "are" if facts.waits == "wait" else "is"
+        title = (
+            f"{facts.subject} {is_busy} idle for {part} in gaps that recur: the largest lasts "
+            f"{text.time(first.typical_ns)}, before {described_row(facts, first)}."
+        )
+        evidence += " Why it lasts wasn't recorded."
+        action = (
+            f"Look at what the {facts.noun} does there: work of the device that wasn't recorded (another process, a "
+            f"node of a graph), or a wait of the host. {how_to_see_host(facts)}"
+        )
+    size = facts.mean(lengths)
+    yield Advice("repeated_gap", title, evidence, action, None, "cannot_tell", "gaps", "", size)
 
 
 def lacks_launches(facts: Facts) -> bool:
