@@ -170,7 +170,7 @@ def test_is_communication_hidden(visit: Any):
     me.click(me.page.get_by_role("tab", name="Overlap"))
     answer = me.page.locator(".answer")
     expect(answer).to_contain_text(f"computation hides {percent(exposed['overlap_frac'])} of communication")
-    exposed_ms, whole_ms = re.findall(r"([\d.]+) ms", answer.inner_text())
+    exposed_ms, whole_ms = re.findall(r"([\d.]+)\sms", answer.inner_text())
     assert float(exposed_ms) == close(exposed["exposed_communication_ns"] / 1e6)
     assert float(whole_ms) == close(exposed["communication_ns"] / 1e6)
 

@@ -21,7 +21,8 @@ PLACE = {"run": "made", "worker": "rank0", "span": "5"}
 MODULES = {"run": "modules", "worker": "rank0", "span": "5"}
 RANKS = {"run": "ranks", "worker": "rank0", "span": "5"}
 SGEMM, SGEMM_LABEL = "ampere_sgemm_32x32_sliced1x4_tn", "GEMM cuBLAS ampere 32x32 fp32"
-ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+ALL_REDUCE, ALL_REDUCE_LABEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "NCCL AllReduce fp32 ring ll sum"
+LABELS = {SGEMM: SGEMM_LABEL, ALL_REDUCE: ALL_REDUCE_LABEL}
 
 
 def settled(base_url: str, route: str, **query: str) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def drawer(page: Page) -> Locator:
 
 def details(page: Page, name: str) -> Locator:
     """The details of a slice, once they are of this one."""
-    shown = drawer(page).get_by_role("article", name=f"Slice {name}", exact=True)
+    shown = drawer(page).get_by_role("article", name=f"Slice {LABELS.get(name, name)}", exact=True)
     expect(shown).to_be_visible()
     return shown
 
