@@ -26,9 +26,10 @@ PARTS = ("computation", "exposed communication", "exposed copies", "idle")
 def exposure(trace: Trace, rows: Rows, windows: Windows) -> dict[str, Ints]:
     """Time of each of PARTS per window, and `communication`: all of it, hidden or not; for these device rows."""
     names = ("kind", "is_communication", "start_ns", "dur_ns")
-    device = trace.device_events.select(names)
-    if rows.size < device.height:  # else they are all of them, in order
-        device = device.select(pl.all().gather(rows))
+    if rows.size < trace.device_events.height:
+        device = pl.DataFrame([trace.device_events[name].gather(rows) for name in names])
+    else:  # all of them, in order
+        device = trace.device_events.select(names)
     communicates = device["is_communication"].to_numpy()
     computes = (device["kind"] == "kernel").to_numpy() & ~communicates
     computation, communication, copies = (
