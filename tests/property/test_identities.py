@@ -1,15 +1,12 @@
 """What holds of every trace, whatever is in it."""
 
 import dataclasses
-from unittest.mock import patch
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.arrays import intervals as interval_arrays
 from kinetoscope_tb.arrays.intervals import exclusive_lengths, union
 from kinetoscope_tb.arrays.nesting import nest
 from kinetoscope_tb.measures.time.breakdown import CATEGORIES, activities, breakdown
@@ -26,11 +23,9 @@ def pairs(items):
     return tuple(np.array([item[side] for item in items], np.int64) for side in (0, 1))
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 1 << 17])
 @given(st.lists(st.lists(intervals, max_size=6), min_size=1, max_size=4), st.lists(intervals, max_size=4))
-def test_each_instant_counts_for_the_first_active_group(at_once, groups, windows):
-    with patch.object(interval_arrays, "_AT_ONCE", at_once):
-        got = exclusive_lengths([pairs(group) for group in groups], *pairs(windows))
+def test_each_instant_counts_for_the_first_active_group(groups, windows):
+    got = exclusive_lengths([pairs(group) for group in groups], *pairs(windows))
     assert [[int(part[nth]) for part in got] for nth in range(len(windows))] == [
         oracle.first_active(groups, window) for window in windows
     ]

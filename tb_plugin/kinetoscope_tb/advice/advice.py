@@ -152,12 +152,13 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
     loss = [*lost_rows(facts, diagnostics)]
-    result_count = len(results)
-    if loss or any(each.rule == RECORDING_FAULTS for each in given):
-        results = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
+    is_doubtful = any(each.rule == RECORDING_FAULTS for each in given)
+    if loss or is_doubtful:
+        sure = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
+        results, is_doubtful = sure, is_doubtful or len(sure) < len(results)
     rest = _rest(facts, results, given)
     rest = rest if given else examine(facts, rest)
-    if any(each.rule == RECORDING_FAULTS for each in given) or len(results) < result_count:
+    if is_doubtful:
         rest = faults.judge_rest(rest, [s for s in results if isinstance(s, Cleared) and not s.lost_ns])
     return [*loss, *given, rest]
 

@@ -20,7 +20,7 @@ from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
-from ..names.python_frames import is_nameless, is_of_library, without_address
+from ..names.python_frames import is_of_program, without_address
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
@@ -341,7 +341,7 @@ def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, I
     """
     begin = facts.trace.steps["host_start_ns"].to_numpy()
     functions, ranges = facts.trace.python_calls, facts.trace.host_events
-    for frame, is_left_out in ((functions, _is_no_function), (ranges, _is_step)):
+    for frame, is_left_out in ((functions, lambda name: not is_of_program(name)), (ranges, _is_step)):
         counts_numbers = pl.lit(value=True) if frame is functions else pl.col("kind") == "operator"
         rows = frame.select("name", "start_ns", "dur_ns", counts_numbers=counts_numbers)
         rows = rows.filter(pl.Series(~map_categories(rows["name"], is_left_out), dtype=pl.Boolean))
@@ -378,7 +378,7 @@ def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
     """
     calls, begin = facts.trace.python_calls, facts.trace.steps["host_start_ns"].to_numpy()
     rows = calls.select("name", "start_ns", "dur_ns")
-    rows = rows.filter(pl.Series(~map_categories(rows["name"], _is_no_function), dtype=pl.Boolean))
+    rows = rows.filter(pl.Series(map_categories(rows["name"], is_of_program), dtype=pl.Boolean))
     step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
     least_ns = LARGE_SHARE * int(facts.length[facts.counted].sum())
     by_name = rows.with_columns(step=pl.Series(step)).group_by("name")
@@ -392,11 +392,6 @@ def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
             words = without_address(str(name))
             return words, spans, Culprit(function=words)
     return None
-
-
-def _is_no_function(frame: str) -> bool:
-    """Whether a frame is none of the program, or has no name of its own."""
-    return is_of_library(frame) or is_nameless(frame)
 
 
 def _candidate(facts: Facts, spans: Intervals) -> Candidate:

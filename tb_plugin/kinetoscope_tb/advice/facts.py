@@ -60,7 +60,7 @@ LOADING_NS = 1_000_000
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
-_PART = ("start_ns", "end_ns", "window")
+_PART_COLUMNS = ("start_ns", "end_ns", "window")
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
 
@@ -361,7 +361,7 @@ class Facts:
 
     @property
     def works(self) -> str:
-        """Another one: works, or work."""
+        """Another verb for it: works, or work."""
         return "work" if self.waits == "wait" else "works"
 
     @cached_property
@@ -609,7 +609,7 @@ class Facts:
         lacks_launch = np.logical_or(*(gather(launch, side, missing=0) == NONE for side in (gaps.before, gaps.after)))
         parts = self.idle_parts.filter(pl.col("cause") == NOT_SHOWN)
         parts = parts.filter(pl.Series(lacks_launch[parts["gap"].to_numpy()], dtype=pl.Boolean))
-        start, end, step = (parts[name].to_numpy() for name in _PART)
+        start, end, step = (parts[name].to_numpy() for name in _PART_COLUMNS)
         loads = intervals_of(self.trace.host_events, loading_ranges(self.trace))
         return scatter_add(step, end - start - length_within(loads, start, end), len(self.windows.names))
 
@@ -698,11 +698,11 @@ class Late:
     that takes device memory or gives it back), `compiling` (torch.compile compiles), `collecting` (Python collects
     garbage), `starting` (it starts a DataLoader's workers), `setting_up` (a call sets up the device, in a recording
     without steps), `breaking` (a compiled frame is between its graphs), `waiting` (a server waits for requests, or for
-    another process), `synchronizing` (the gap began while a call
-    waited for the device, and lasted no longer than that call had held the host up, or than the operator around it
-    lasts: without it the host would have been that much further on; launch latency included), `optimizer` (inside
-    Optimizer.step, launch latency included) and `host` (the rest). What the host does for long after a wait, without a
-    call, isn't the wait's: it is the rest, except for servers, which could do it earlier.
+    another process), `synchronizing` (the gap began while a call waited for the device, and lasted no longer than that
+    call had held the host up, or than the operator around it lasts: without it the host would have been that much
+    further on; launch latency included), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the
+    rest). What the host does for long after a wait, without a call, isn't the wait's: it is the rest, except for
+    servers, which could do it earlier.
 
     Attributes:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and

@@ -85,8 +85,8 @@ class Faults:
 
     @property
     def hide_an_end(self) -> bool:
-        """Whether an unknown number of rows is missing, be they of the host or of devices, as in a file that is cut."""
-        return any(fault.affected_ns is None and "totals" in fault.undermines for fault, _ in self._found)
+        """Whether one of them does."""
+        return any(fault.hides_an_end for fault, _ in self._found)
 
     def _share_of(self, fault: Fault) -> float:
         if fault.affected_ns is None or not self._facts.step_ns:

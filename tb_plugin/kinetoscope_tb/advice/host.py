@@ -223,7 +223,7 @@ def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
 
 
 def _of_first_batch(facts: Facts, lengths: Ints) -> Cleared | None:
-    """That only the first step waits for its batch, though that takes no longer than later ones, which are clause.
+    """That only the first step waits for its batch, though that takes no longer than later ones, which are hidden.
 
     The device has nothing queued yet where a recording begins.
     """

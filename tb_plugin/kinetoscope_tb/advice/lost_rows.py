@@ -45,7 +45,7 @@ def lost_rows(facts: Facts, diagnostics: Sequence[Diagnostic]) -> Iterator[Advic
 def _end(facts: Facts, diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     """That an unknown number of rows is missing, and what there is."""
     faults = (diagnostic.fault for diagnostic in diagnostics if diagnostic.fault)
-    clauses = [fault.clause for fault in faults if fault.affected_ns is None and "totals" in fault.undermines]
+    clauses = [fault.clause for fault in faults if fault.hides_an_end]
     if clauses:
         meta, (begin, end) = facts.trace.meta, facts.trace.window
         yield from (*clauses, f"What there is are {text.times(meta.events, 'event')} of {text.time(end - begin)}")

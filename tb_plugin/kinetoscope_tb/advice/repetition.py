@@ -39,7 +39,7 @@ _SPREAD = 0.5  # of the median length: more isn't the same gap
 _LARGE = 0.10  # of the step
 _MOST = 0.5
 _NAMED = 3
-_TIMES = 2
+_MANY = 2  # times as many launches without work as work without a launch
 _LONGEST_NAME = 60
 
 
@@ -158,7 +158,7 @@ def lacks_launches(facts: Facts) -> bool:
 
     Not where even more launches have no work: then work is missing, too, and the device may not be idle.
     """
-    if missing_work(facts.trace).sum() > _TIMES * lone_rows(facts.trace).sum():
+    if missing_work(facts.trace).sum() > _MANY * lone_rows(facts.trace).sum():
         return False
     return facts.share(facts.mean(facts.unlinked_idle)) > _MOST * sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
 

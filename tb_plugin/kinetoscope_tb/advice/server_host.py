@@ -21,7 +21,7 @@ from ..measures.time.host_activity import working_threads
 from ..names import text
 from ..names.calls import launches_graph, synchronizes
 from ..names.iterations import iteration_name
-from ..names.python_frames import is_nameless, is_of_library, is_wait, without_address
+from ..names.python_frames import is_of_program, is_wait, without_address
 from .culprit import culprit_of_kind, rows_of_host, time_inside
 from .facts import LEAST_SHARE, Facts, launched_within
 from .interpreter_lock import lock_holder
@@ -179,7 +179,7 @@ def late_function(facts: Facts) -> LateFunction | None:
         return None
     late, calls = without(facts.late.rest, facts.profiler_spans), facts.trace.python_calls
     rows = rows_of_host(facts, facts.trace.host_events, _is_mark)
-    rows = rows if calls.is_empty() else rows_of_host(facts, calls, _is_no_function)
+    rows = rows if calls.is_empty() else rows_of_host(facts, calls, lambda name: not is_of_program(name))
     name = _dominant(facts, rows, late)
     return None if name is None else _late_function(facts, rows, name, late)
 
@@ -238,7 +238,7 @@ def _of_other_thread(facts: Facts, waits: Intervals) -> str | None:
 
 def _functions_of(facts: Facts, threads: NDArray[np.bool_]) -> pl.DataFrame:
     calls = facts.trace.python_calls.select("name", "thread", "start_ns", "dur_ns")
-    is_chosen = threads[calls["thread"].to_numpy()] & ~map_categories(calls["name"], _is_no_function)
+    is_chosen = threads[calls["thread"].to_numpy()] & map_categories(calls["name"], is_of_program)
     return calls.filter(pl.Series(is_chosen, dtype=pl.Boolean))
 
 
@@ -254,13 +254,8 @@ def _caller(facts: Facts, name: str) -> str:
     row = (calls["name"].cast(pl.String) == name).arg_true().head(1).to_list()
     around = outward(calls["parent"].to_numpy(), int(calls["parent"][row[0]])) if row else ()
     names = (str(calls["name"][parent]) for parent in around)
-    caller = next((frame for frame in names if not _is_no_function(frame)), "")
+    caller = next((frame for frame in names if is_of_program(frame)), "")
     return f"`{without_address(caller)}` calls it. " if caller else ""
-
-
-def _is_no_function(frame: str) -> bool:
-    """Whether a frame is none of the program, or has no name of its own."""
-    return is_of_library(frame) or is_nameless(frame)
 
 
 def _is_mark(name: str) -> bool:

@@ -13,7 +13,7 @@ from ..arrays.nesting import add_up, innermost, nearest
 from ..measures.calls.backward import forward_ops
 from ..measures.calls.recursion import without_recursion
 from ..measures.time.step_subset import counted_steps
-from ..names.python_frames import is_nameless, is_of_library, without_address
+from ..names.python_frames import is_of_program, without_address
 from ..trace import Trace
 
 
@@ -39,7 +39,7 @@ def device_work(trace: Trace) -> tuple[DeviceWork, ...]:
     if calls.is_empty() or device.is_empty():
         return ()
     rows = np.flatnonzero((device["step"].is_in(steps) & ~device["is_communication"]).to_numpy())
-    is_function = ~map_categories(calls["name"], lambda name: is_of_library(name) or is_nameless(name))
+    is_function = map_categories(calls["name"], is_of_program)
     is_outer = np.zeros(calls.height, bool)
     is_outer[without_recursion(calls.with_row_index("row"))["row"].to_numpy()] = True
     own_ns = scatter_add(_calls_around(trace, rows), device["dur_ns"].to_numpy()[rows], calls.height)

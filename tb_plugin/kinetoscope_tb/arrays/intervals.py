@@ -5,9 +5,8 @@ A *union* is sorted and disjoint. Lengths are exact integers and never count ove
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,6 @@ _unite = Function("unite")
 _unite_runs = Function("unite_runs")
 _unite_two = Function("unite_two")
 
-_AT_ONCE = 1 << 17
 _MOST_RUNS = 64  # with more of them, sorting the rows is faster
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -102,43 +100,22 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
     The entries of a window add up to its length exactly: entry k is the length of the union of the groups up to k minus
     the length of the union of the groups before k.
     """
-    lengths = np.zeros((len(groups) + 1, start.size), np.int64)  # by the groups up to each
     groups = [group if _is_union(*group) else union(*group) for group in groups]
-    if groups and bool((start[1:] >= end[:-1]).all() and (end >= start).all()):
-        sides = (np.concatenate(side) for side in zip(*groups, strict=True))
-        offsets = np.cumsum([0, *(group[0].size for group in groups)])
-        _find_exclusive_lengths(*sides, offsets, start, end, np.empty(len(groups), np.int64), lengths.ravel())
-        return list(lengths)
-    in_order = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
-    for first, last in _spans_of_time(groups):
-        rows: Any = (
-            _overlapping_slice(start, end, first, last) if in_order else np.flatnonzero((end > first) & (start < last))
-        )
-        union_so_far = merge([])
-        for nth, group in enumerate(groups):
-            union_so_far = merge([union_so_far, _between(group, first, last)])
-            lengths[nth, rows] += length_within(union_so_far, start[rows], end[rows])
-    lengths[-1] = end - start
-    return [lengths[0], *np.diff(lengths, axis=0)]
+    if bool((start[1:] >= end[:-1]).all() and (end >= start).all()):
+        return list(_exclusive_lengths(groups, start, end))
+    at = distinct(np.concatenate([start, end]))  # they cut windows that overlap into ones that don't
+    before = np.zeros((len(groups) + 1, at.size), np.int64)
+    np.cumsum(_exclusive_lengths(groups, at[:-1], at[1:]), axis=1, out=before[:, 1:])
+    return list(before[:, np.searchsorted(at, end)] - before[:, np.searchsorted(at, start)])
 
 
-def _spans_of_time(groups: Sequence[Intervals]) -> Iterator[tuple[int, int]]:
-    """All of time in spans, each with so few intervals that what is computed of them fits into a cache."""
-    most = max((group[0] for group in groups), key=len, default=np.empty(0, np.int64))
-    limits = np.iinfo(np.int64)
-    return pairwise([int(limits.min), *most[_AT_ONCE::_AT_ONCE].tolist(), int(limits.max)])
-
-
-def _between(intervals: Intervals, first: int, last: int) -> Intervals:
-    """The part of a union between two instants."""
-    start, end = intervals
-    overlap = _overlapping_slice(start, end, first, last)
-    return np.maximum(start[overlap], first), np.minimum(end[overlap], last)
-
-
-def _overlapping_slice(start: Ints, end: Ints, first: int, last: int) -> slice:
-    """Which intervals reach into a span of time; their starts and ends are in order."""
-    return slice(np.searchsorted(end, first, "right"), np.searchsorted(start, last, "left"))
+def _exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> Ints:
+    """The same of unions, and of windows that come in order and don't overlap: [group, window]."""
+    lengths = np.zeros((len(groups) + 1, start.size), np.int64)
+    sides = (np.concatenate([np.empty(0, np.int64), *(group[side] for group in groups)]) for side in (0, 1))
+    first = np.cumsum([0, *(group[0].size for group in groups)])
+    _find_exclusive_lengths(*sides, first, start, end, np.empty(len(groups), np.int64), lengths.ravel())
+    return lengths
 
 
 def _is_union(start: Ints, end: Ints) -> bool:

@@ -132,6 +132,11 @@ def is_nameless(frame: str) -> bool:
     return bool(_NAMELESS.search(frame))
 
 
+def is_of_program(frame: str) -> bool:
+    """Whether a frame is a function of the program that has a name of its own."""
+    return not is_of_library(frame) and not is_nameless(frame)
+
+
 def is_python_file(file: str) -> bool:
     """Whether a source file is Python's, or code of a console or a notebook."""
     return bool(_PYTHON_FILE.search(file))

@@ -364,6 +364,11 @@ class Fault:
     is_recording: bool = False
     cost_ns: int = 0
 
+    @property
+    def hides_an_end(self) -> bool:
+        """Whether an unknown number of rows is missing, be they of the host or of devices, as in a file that is cut."""
+        return self.affected_ns is None and "totals" in self.undermines
+
 
 @dataclass(frozen=True)
 class Diagnostic:

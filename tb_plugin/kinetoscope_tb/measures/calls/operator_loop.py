@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, length_within, merge, without
 from ...arrays.nesting import nearest
-from ...names.python_frames import is_nameless, is_of_library, runs_backward, without_address
+from ...names.python_frames import is_of_program, runs_backward, without_address
 from ...trace.model import Trace
 from ..python.whereabouts import calls_at
 from ..time.breakdown import intervals_of, loading_ranges
@@ -55,7 +55,7 @@ def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Inter
         elsewhere: When operators aren't called by the function that is open: in optimizers.
     """
     host, calls = trace.host_events, trace.python_calls
-    no_function = map_categories(calls["name"], lambda name: is_of_library(name) or is_nameless(name))
+    no_function = map_categories(calls["name"], lambda name: not is_of_program(name))
     engine = intervals_of(calls, map_categories(calls["name"], runs_backward))
     rows = _operators(trace, is_counted, merge([elsewhere, engine]))
     names, start = host["name"].to_physical().to_numpy()[rows], host["start_ns"].to_numpy()[rows]

@@ -80,10 +80,11 @@ def critical_path(
     at = sums["part"].to_numpy(), sums["step"].to_numpy()
     spent[at], counts[at] = sums["dur_ns"].to_numpy(), sums["segments"].to_numpy()
     saved = saved_by_part(trace, int(percent))
-    groups, bounds = [(ALL, counted_steps(trace))], _ranges(trace, int(percent))
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
-        bounds = bounds.with_columns(low=None, high=None)
+        bounds = pl.DataFrame({"part": PARTS}).with_columns(low=None, high=None)
+    else:
+        groups, bounds = [(ALL, counted_steps(trace))], _ranges(trace, int(percent))
 
     def whole_ns(steps: list[int]) -> tuple[int, int]:
         return int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())
