@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 
+from kinetoscope_tb.measures.time.idle_causes import not_shown
 from kinetoscope_tb.views import VIEWS
 from support import slow_tables as slow
 from support.strategies import builders
@@ -171,7 +172,8 @@ def assert_gpu_activity(trace, recording, base_ns):
         return
     instants, origin = slow.activity(recording), trace.origin_ns - base_ns
     for device, at, dur, busy, filled in VIEWS["gpu_activity"].run(trace).rows():
-        part = [instants[device, origin + t] for t in range(at, at + dur)]
-        assert busy == (close(sum(b for b, _ in part) / dur) if dur else None)
+        lost = {t for start, end in zip(*not_shown(trace, device), strict=True) for t in range(start, end)}
+        part = [instants[device, origin + t] for t in range(at, at + dur) if t not in lost]
+        assert busy == (close(sum(b for b, _ in part) / len(part)) if part else None)
         if filled is not None:
-            assert filled == close(sum(f for _, f in part) / dur)
+            assert filled == close(sum(f for _, f in part) / len(part))

@@ -158,7 +158,8 @@ class Recording:
     def steps(self) -> list[tuple[str, int, int, bool]]:
         """(name, start, end, whether all of it was recorded) of each step's window."""
         marked = [r for r in self.ranges if not r.is_op and step_number(r.name)]
-        everything = [*self.ranges, *self.calls, *self.device] or self.rows
+        python = [row for row in self.rows if row.event["cat"] == "python_function"]
+        everything = [*self.ranges, *self.calls, *self.device] or python or self.rows
         if not marked:
             first, last = min((r.start for r in everything), default=0), max((r.end for r in everything), default=0)
             host = [("all", first, last)]
@@ -390,10 +391,11 @@ def gpus(recording: Recording) -> dict[int, tuple[Any, ...]]:
             r.arg("est. achieved occupancy %") for r in instants if r.arg("est. achieved occupancy %") is not None
         ]
         answers = [row.tensor_cores for row in instants]
+        known = len(answers) - answers.count("unknown")
         found[device] = (
             share(sum(bool(at) for at in running.values()), len(window)) if rows else None,
             share(filled, len(window)) if says else None,
             share(sum(occupied) / 100, len(occupied)),
-            share(answers.count("yes"), len(answers) - answers.count("unknown")),
+            share(answers.count("yes"), known) if 2 * known >= len(answers) else None,
         )
     return found

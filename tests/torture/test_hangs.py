@@ -65,7 +65,7 @@ def test_a_job_of_one_rank_that_hangs_is_named_with_its_line_and_still_is_when_i
     assert (answer["kind"], answer["culprits"]) == ("own code", [0])
     assert answer["sentence"].startswith("Rank 0 has been in read_shard (alone.py:")
     assert "; step 30 has taken " in answer["sentence"]
-    wait_for(lambda: rank_statuses(tmp_path / "stands")[0].state == "dead")
+    wait_for(lambda: rank_statuses(tmp_path / "stands")[0].ending)
     after = why(tmp_path / "stands")
     assert (after["outcome"], after["kind"], after["culprits"]) == ("culprit", "own code", [0])
     assert "Then the job ended; rank 0 was killed by SIGKILL." in after["evidence"]

@@ -10,7 +10,7 @@ from kinetoscope.journal.status import RankStatus
 from ..reader.flight_recorder.files import DumpFolder, Problem
 from .deaths import evidence as death_evidence
 from .deaths import sentences as death_sentences
-from .deaths.deaths import ABORT, KILLED, STOPPED
+from .deaths.deaths import ABORT, KILLED, STOPPED, UNKNOWN
 from .deaths.evidence import EndRow
 from .deaths.exceptions import TIMEOUT
 from .deaths.verdict import (
@@ -87,12 +87,13 @@ def _was_first(hang: Verdict, folder: DumpFolder, deaths: DeathVerdict) -> bool:
     """Whether ranks hung before the first one ended, for another reason than that rank.
 
     A signal to a rank in a collective makes it write such a file too, so only those of steps that last too long count.
-    A rank that hangs is often killed in the end, by a watchdog or a user.
+    A rank that hangs is often killed in the end, by a watchdog or a user; its writer process says so soon, or is killed
+    with it.
     """
     first_ns = min(death.ns for death in deaths.deaths)
     reports = [dump.report for dump in folder.dumps if dump.report is not None and dump.report.reason == "step"]
     is_earlier = any(report.written_ns < first_ns for report in reports)
-    is_failure = deaths.outcome == CULPRIT and deaths.kind not in (ABSENT, KILLED, STOPPED)
+    is_failure = deaths.outcome == CULPRIT and deaths.kind not in (ABSENT, KILLED, STOPPED, UNKNOWN)
     is_other = not is_failure or not set(hang.culprits) <= set(deaths.ranks)
     return hang.outcome == CULPRIT and is_earlier and is_other
 

@@ -273,13 +273,13 @@ def hung(number, at_s):
     return parse_dump({"entries": [], KEY: report}, number, "")
 
 
-@pytest.mark.parametrize("end", [{"signal": 9}, {"signal": 15}])
+@pytest.mark.parametrize("end", [{"signal": 9}, {"signal": 15}, None])
 def test_a_rank_that_hung_and_was_killed_then_is_a_hang(end):
-    statuses = (of_one_rank(rank(0, end, 60)),)
+    statuses = (of_one_rank(rank(0, end, 60, state="dead")),)  # None: nothing has written how
     answer = answer_why(DumpFolder((hung(0, 30),), (), statuses))
     assert (answer.outcome, answer.kind, answer.culprits) == (CULPRIT, "own code", (0,))
     assert answer.sentence.startswith("Rank 0 has been in read_shard (train.py:5) for 12 s; ")
-    assert any(line.startswith("Then the job ended; rank 0 was ") for line in answer.evidence)
+    assert any(line.startswith("Then the job ended; rank 0 ") for line in answer.evidence)
 
 
 def test_a_rank_that_was_only_slow_before_it_failed_is_no_hang():

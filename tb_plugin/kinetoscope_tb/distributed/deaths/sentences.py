@@ -20,7 +20,8 @@ _ADVICE = {
     "buffers, or a higher limit. Memory of the host in the trace shows what grew.",
     CRASH: "Code in C or CUDA crashed: PYTHONFAULTHANDLER=1 prints the line of each thread when that happens.",
     EXIT: "It did not say good-bye: os._exit, exit() in C or a library ended the process. Its output may say more.",
-    UNKNOWN: "Its writer process is gone, too: everything in its container was killed, or the machine went down.",
+    UNKNOWN: "Its writer process hasn't written how. Either it is about to, or it is gone, too: everything in its "
+    "container was killed, or the machine went down.",
     GONE: "Its machine or container is gone, or the process is stopped: look there, and at the scheduler's log.",
     DEVICE_MEMORY: "Tracer(memory_history='always') saves a memory snapshot when an allocation fails, and `kinetoscope "
     "summary` says who held the memory.",
