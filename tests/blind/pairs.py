@@ -269,7 +269,7 @@ def prediction(measured: Measurement, trace: Trace) -> Prediction:
     """What the graph of the recording before the change says."""
     explained, facts = path_explanation(trace), Facts(trace)
     per_step = saved_ns(explained, trace, measured.target, measured.less)
-    change = Change(Candidate("the target"), np.round(per_step).astype(np.int64))
+    change = Change.of(Candidate("the target"), np.round(per_step).astype(np.int64))
     bounds = range_of_delays(facts, change, explained)
     saved, least, most = (ns / facts.usual_step_ns for ns in (facts.mean(per_step), *bounds))
     if measured.hides:  # all that the part's absence saves, as long as the rest takes longer than the part

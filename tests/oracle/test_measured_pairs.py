@@ -58,7 +58,7 @@ class Simulated:
 
     def range_ms(self, of_devices=OF_DEVICES, of_host=OF_HOST):
         with patch.multiple(saving_range_module, OF_DEVICES=of_devices, OF_HOST=of_host):
-            low_ns, high_ns = saving_range(self.facts, Change(self.part, self.saved, self.share), self.explanation)
+            low_ns, high_ns = saving_range(self.facts, Change.of(self.part, self.saved, self.share), self.explanation)
         return low_ns / 1e6, high_ns / 1e6
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -137,6 +138,18 @@ def hold_bounds(trace):
         assert low <= half <= high, (claim.rule, low, half, high)
         assert low <= claim.saving_range[0], claim.rule
         assert high <= claim.saving_range[1], claim.rule
+    hold_bounds_together(trace, [claim.rule for claim in given_claims.advice if claim.saving_range])
+
+
+def hold_bounds_together(trace, rules):
+    """Some of several rules at once lies in its range, which is nowhere above that of all of them."""
+    if len(rules) < 2:
+        return
+    tables = [what_if(trace, less=",".join(f"{rule}:{percent}" for rule in rules)) for percent in (50, 100)]
+    half, whole = (table.select("saved_low_ns", "saved_ns", "saved_high_ns").row(0) for table in tables)
+    assert 0 <= half[0] <= half[1] <= half[2], (rules, half)
+    assert 0 <= whole[0] <= whole[1] <= whole[2], (rules, whole)
+    assert all(np.less_equal(half, whole)), (rules, half, whole)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name[:30])

@@ -10,6 +10,7 @@ time       the same step takes longer or less when it is timed again
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,23 +36,35 @@ _SLOWED = 0.5
 
 @dataclass(frozen=True)
 class Change:
-    """Some of the time of a candidate that could be gone.
+    """Some of the time of candidates that could be gone, all at once.
 
     Attributes:
-        candidate: What could take less time.
         per_step: What each step saves by the simulation.
-        share: How much of what the candidate could take less that is.
+        shares: What could take less time, and how much of what it could take less is gone, 0 to 1.
     """
 
-    candidate: Candidate
     per_step: Ints
-    share: float = 1.0
+    shares: tuple[tuple[Candidate, float], ...]
+
+    @classmethod
+    def of(cls, candidate: Candidate, per_step: Ints, share: float = 1.0) -> Change:
+        """The change of one candidate."""
+        return cls(per_step, ((candidate, share),))
+
+    @property
+    def share(self) -> float:
+        """The most of any of them."""
+        return max(share for _, share in self.shares)
+
+    def sum(self, amount: Callable[[Candidate], float]) -> float:
+        """An amount of all that is gone, at most: what two candidates share counts twice."""
+        return sum(share * amount(candidate) for candidate, share in self.shares if share)
 
 
 def saving_range(facts: Facts, change: Change, explanation: Explanation) -> tuple[int, int]:
     """The least and the most that it may save of the average step, in ns, where calls may wait for the candidate."""
-    waits_ns = inferred_waits_ns(change.candidate, explanation) / facts.trace.steps.height
-    return _range(facts, change, explanation, waits_ns)
+    waits_ns = change.sum(lambda candidate: inferred_waits_ns(candidate, explanation))
+    return _range(facts, change, explanation, waits_ns / facts.trace.steps.height)
 
 
 def range_of_delays(facts: Facts, change: Change, explanation: Explanation) -> tuple[int, int]:
@@ -60,12 +73,12 @@ def range_of_delays(facts: Facts, change: Change, explanation: Explanation) -> t
 
 
 def at_most(bounds: tuple[int, int], whole: tuple[int, int]) -> tuple[int, int]:
-    """The range of some of a candidate: neither end is above that of all of it."""
+    """The range of some of the candidates: neither end is above that of all of them."""
     return min(bounds[0], whole[0]), min(bounds[1], whole[1])
 
 
 def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: float) -> tuple[int, int]:
-    """The range, in ns; `waits_ns` may be waits of the average step for all of the candidate.
+    """The range, in ns; `waits_ns` of the average step may be waits for what is gone.
 
     Nothing of a candidate saves nothing.
     """
@@ -73,8 +86,9 @@ def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: flo
         return 0, 0
     saved_ns = min(facts.mean(change.per_step), facts.usual_step_ns)
     error_ns = _error_of_mean(change.per_step[facts.counted]) + _error_ns(facts, explanation)
-    less_ns = _recording_ns(facts, change, explanation, saved_ns) + change.share * waits_ns
-    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + change.share * _shared_ns(facts, change.candidate)))
+    less_ns = _recording_ns(facts, change, explanation, saved_ns) + waits_ns
+    shared_ns = change.sum(lambda candidate: _shared_ns(facts, candidate))
+    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + shared_ns))
     return max(0, round(saved_ns - error_ns - less_ns)), max(saved_ns, most_ns)
 
 
@@ -105,7 +119,8 @@ def _recording_ns(facts: Facts, change: Change, explanation: Explanation, saved_
     """How much of what is saved may be what recording costs, as far as that isn't taken from the graph."""
     steps = timed_step(facts.trace)
     if steps is None:
-        return _SLOWED * _share_of_host(change.candidate, explanation) * saved_ns
+        of_host = max(_share_of_host(candidate, explanation) for candidate, share in change.shares if share)
+        return _SLOWED * of_host * saved_ns
     return 0.0 if steps.is_slowed else min(saved_ns, change.share * (facts.step_ns - steps.mean_ns(facts.step_ns)))
 
 

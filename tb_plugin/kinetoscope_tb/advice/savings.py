@@ -76,7 +76,7 @@ def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Int
     saved_ns = facts.mean(per_step)
     if advice.candidate and (saved_ns >= LEAST_SHARE * facts.usual_step_ns or facts.is_of_usual_step(advice)):
         saving_ns = min(saved_ns, facts.usual_step_ns)
-        bounds = saving_range(facts, Change(advice.candidate, per_step), explanation)
+        bounds = saving_range(facts, Change.of(advice.candidate, per_step), explanation)
         return replace(_with_rest(facts, advice, saved_ns), saving_ns=saving_ns, saving_range=bounds)
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")

@@ -37,7 +37,7 @@ def range_of(trace, candidate):
     """The saving of a candidate, its range, and the length of the step, in ns."""
     facts, explanation = Facts(trace), path_explanation(trace)
     saved = explanation.what_if.saved_together(percents(candidate, explanation))
-    return facts.mean(saved), saving_range(facts, Change(candidate, saved), explanation), facts.usual_step_ns
+    return facts.mean(saved), saving_range(facts, Change.of(candidate, saved), explanation), facts.usual_step_ns
 
 
 def test_where_all_is_known_only_the_error_of_timing_a_step_again_is_left():

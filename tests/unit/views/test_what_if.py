@@ -96,9 +96,19 @@ def test_all_of_a_rule_has_the_range_of_its_claim_and_less_no_higher_one():
     assert range_of(what_if(trace, less="data_loading:0")) == (0, 0)
 
 
-def test_several_rules_together_have_no_range():
-    together = what_if(loading(), less="data_loading:50,copies:100")
-    assert range_of(together) == (None, None)
+def test_several_rules_together_have_a_range_around_what_they_save_and_less_of_them_no_higher_one():
+    trace = loading()
+    together, less = (what_if(trace, less=f"data_loading:{percent},copies:100") for percent in (100, 50))
+    (low, high), (least, most) = range_of(together), range_of(less)
+    assert 0 < low < together["saved_ns"].item() < high <= together["now_ns"].item()
+    assert 0 < least < less["saved_ns"].item() < most
+    assert (least, most) < (low, high)
+    assert most < high
+    alone = [range_of(what_if(trace, less=part)) for part in ("data_loading:100", "copies:100")]
+    assert high > max(most for _, most in alone)
+    assert range_of(what_if(trace, less="data_loading:100,copies:0")) == alone[0]
+    assert range_of(what_if(trace, less="data_loading:0,copies:0")) == (0, 0)
+    assert range_of(what_if(trace, less="")) == (None, None)
 
 
 def test_a_part_of_the_path_has_the_range_of_the_claim_about_it():

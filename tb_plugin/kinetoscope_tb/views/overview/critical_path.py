@@ -144,7 +144,7 @@ def _ranges(trace: Trace, percent: int) -> pl.DataFrame:
             rows.append((part, None, None))
             continue
         candidate = _candidate(part, classes)
-        changes = Change(candidate, saved[number], percent / 100), Change(candidate, most_saved[number])
+        changes = Change.of(candidate, saved[number], percent / 100), Change.of(candidate, most_saved[number])
         bounds = (range_of_delays(facts, change, explanation) for change in changes)
         rows.append((part, *at_most(*bounds)))
     return pl.DataFrame(rows, schema={"part": pl.String, "low": pl.Int64, "high": pl.Int64}, orient="row")

@@ -47,8 +47,8 @@ class WhatIf(Table):
     saved_frac = Column(FRACTION, "The same / the length now.")
     saved_low_ns = Column(
         DURATION,
-        "The least that it may be, as for all of it in `advice`, and no more than that; missing for several rules "
-        "together, and where the saving of the rule has no range.",
+        "The least that it may be, as for all of it in `advice`, and no more than that; missing where the saving of a "
+        "rule has no range.",
         shown_as="bound",
         adds_up=False,
     )
@@ -107,14 +107,21 @@ def _savings(explained: Explanation, parts: Sequence[tuple[Advice, int]]) -> Int
 def _range(
     facts: Facts, explained: Explanation, parts: Sequence[tuple[Advice, int]], per_step: Ints
 ) -> tuple[int | None, int | None]:
-    """The least and the most of a saving; None if it isn't of one rule, or that has no range."""
-    if len(parts) != 1:
+    """The least and the most of a saving; None if one of the rules has no range."""
+    ranges = [claim.saving_range for claim, _ in parts if claim.saving_range]
+    if not parts or len(ranges) < len(parts):
         return None, None
-    ((claim, percent),) = parts
-    if claim.candidate is None or claim.saving_range is None:
-        return None, None
-    change = Change(claim.candidate, per_step, percent / 100)
-    return at_most(saving_range(facts, change, explained), claim.saving_range)
+    if len(parts) == 1:
+        whole = ranges[0]
+    else:
+        at_full = [(claim, 100) for claim, _ in parts]
+        whole = saving_range(facts, _change(at_full, _savings(explained, at_full)), explained)
+    return at_most(saving_range(facts, _change(parts, per_step), explained), whole)
+
+
+def _change(parts: Sequence[tuple[Advice, int]], per_step: Ints) -> Change:
+    shares = tuple((claim.candidate, percent / 100) for claim, percent in parts if claim.candidate)
+    return Change(per_step, shares)
 
 
 VIEW = View(
