@@ -337,9 +337,15 @@ class Facts:
 
     @cached_property
     def device(self) -> str:
-        """What people call the devices that were used: the GPU, all 4 GPUs, the device."""
-        used = self.trace.device_events["device"].n_unique()
-        return f"the {self.noun_of_devices}" if used == 1 else f"all {used} {self.noun_of_devices}s"
+        """What people call the devices that were used: the GPU, both GPUs, all 4 GPUs, the device."""
+        used = self._used_devices
+        if used == 1:
+            return f"the {self.noun_of_devices}"
+        return f"{'both' if used == 2 else f'all {used}'} {self.noun_of_devices}s"
+
+    @cached_property
+    def _used_devices(self) -> int:
+        return int(self.trace.device_events["device"].n_unique())
 
     @cached_property
     def noun_of_devices(self) -> str:
@@ -357,7 +363,7 @@ class Facts:
     @cached_property
     def waits(self) -> str:
         """The verb for `device`: waits, or wait."""
-        return "wait" if self.device.startswith("all") else "waits"
+        return "waits" if self._used_devices == 1 else "wait"
 
     @property
     def works(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,10 +24,11 @@ from .model import Advice
 
 UNKNOWN = ("blocked copy", "unexplained", "not shown")
 """Causes of parts of gaps that say what is known, but not why the device didn't work."""
-_RECORD_LAUNCHES = (
-    "Record the runtime calls that launch work, too: torch.profiler does with `ProfilerActivity.CPU` and the device's "
-    "activity together, unless a filter leaves them out."
+_WITH_CALLS = (
+    "torch.profiler does with `ProfilerActivity.CPU` and the device's activity together, unless a filter leaves them "
+    "out."
 )
+_WORDS_OF_KINDS = {"memcpy": "copies", "memset": "fills"}
 _FEWER = "Record fewer steps at a time, so that the profiler's buffers hold all runtime calls."
 _LINK_LAUNCHES = (
     "Check what wrote or converted the file: its GPU events and the calls that launch them don't have the same "
@@ -165,9 +166,25 @@ def lacks_launches(facts: Facts) -> bool:
 
 def link_launches(facts: Facts) -> str:
     """How to know which calls launch work."""
-    if not kernel_launches(facts.trace).any():
-        return _RECORD_LAUNCHES
-    return _FEWER if (facts.trace.device_events["launch"] != NONE).any() else _LINK_LAUNCHES
+    rows, kinds = facts.trace.device_events, _unlinked_kinds(facts)
+    is_linked = rows["launch"] != NONE
+    if kinds and not (is_linked & rows["kind"].is_in(kinds)).any():
+        return f"Record the runtime calls that make {_work_of(kinds)}, too: {_WITH_CALLS}"
+    if not kinds and not kernel_launches(facts.trace).any():
+        return f"Record the runtime calls that launch work, too: {_WITH_CALLS}"
+    return _FEWER if is_linked.any() else _LINK_LAUNCHES
+
+
+def _unlinked_kinds(facts: Facts) -> list[str]:
+    """The kinds of work whose launch isn't recorded, if that is nothing but copies and fills; else none."""
+    kinds = facts.trace.device_events["kind"].filter(pl.Series(lone_rows(facts.trace))).cast(pl.String)
+    found = sorted(kinds.unique())
+    return found if set(found) <= _WORDS_OF_KINDS.keys() else []
+
+
+def _work_of(kinds: Sequence[str]) -> str:
+    """Such work in words."""
+    return text.enumeration([_WORDS_OF_KINDS[kind] for kind in kinds]) if kinds else "work"
 
 
 def is_loading(facts: Facts) -> bool:
@@ -180,8 +197,11 @@ def is_loading(facts: Facts) -> bool:
 def why_unknown(facts: Facts, part: str) -> str:
     """That nothing can be said of such idle time, as a sentence; `part` says how much it is."""
     is_busy, its = ("are", "their") if facts.waits == "wait" else ("is", "its")
+    kinds = _unlinked_kinds(facts)
+    launched = "made" if kinds else "launched"
     return (
-        f"Why {facts.device} {is_busy} idle for {part} can't be said: which calls launched {its} work isn't recorded."
+        f"Why {facts.device} {is_busy} idle for {part} can't be said: which calls {launched} {its} {_work_of(kinds)} "
+        "isn't recorded."
     )
 
 

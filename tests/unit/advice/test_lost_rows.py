@@ -62,6 +62,25 @@ def test_nothing_is_said_of_queues_where_no_launch_was_recorded(lengths, waits):
     assert "Unknown: whether the GPU waits for the host" in rows[-1].evidence
 
 
+def test_where_calls_that_copy_alone_are_missing_it_is_copies_that_are_named():
+    machine = Machine()
+
+    def step(_):
+        for _ in range(20):
+            machine.copy(50 * US, "Memcpy HtoD (Pinned -> Device)")
+        machine.kernel(1 * MS)
+        machine.wait()
+        machine.op("aten::sort", lambda: machine.work(8 * MS))
+
+    machine.steps(step)
+    machine.builder.events = [
+        event for event in machine.builder.events if "Memcpy" not in event["name"] or event["cat"] != "cuda_runtime"
+    ]
+    first, *_ = said(machine.builder.build())
+    assert first.title.endswith(" can't be said: which calls made its copies isn't recorded.")
+    assert first.action.startswith("Record the runtime calls that make copies, too: ")
+
+
 def test_where_the_host_is_in_a_gap_is_said_without_launches_too():
     first, *_ = said(without_launches(training()))
     assert first.rule == "repeated_gap"

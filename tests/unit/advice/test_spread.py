@@ -124,8 +124,8 @@ def test_different_inputs_and_company_explain_different_times():
     assert "kernel_times_vary" not in rows(machine.steps(step, 10))
 
 
-def on_two_devices(*lengths, count=6):
-    """The steps of a model on two devices, each of which works for so long, one after the other."""
+def on_devices(*lengths, count=6):
+    """The steps of a model on some devices, each of which works for so long, one after the other."""
     machine = Machine(None, deviceProperties=[A100, {**A100, "id": 1}])
 
     def step(_):
@@ -137,14 +137,22 @@ def on_two_devices(*lengths, count=6):
 
 
 def test_devices_that_take_turns_have_a_share_each():
-    first = advice(Facts(on_two_devices(12 * MS, 8 * MS)))[0]
+    first = advice(Facts(on_devices(12 * MS, 8 * MS)))[0]
     assert first.rule == "uneven_devices"
     assert first.title.startswith("2 GPUs take turns: computation takes 59.9 % on GPU 0 and 40 % on GPU 1")
     assert first.saving_ns == pytest.approx(10 * MS, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("count", "subject", "waits"), [(1, "The GPU", "waits"), (2, "Both GPUs", "wait"), (3, "All 3 GPUs", "wait")]
+)
+def test_devices_together_are_called_as_people_do(count, subject, waits):
+    facts = Facts(on_devices(*[1 * MS] * count))
+    assert (facts.subject, facts.waits) == (subject, waits)
+
+
 def test_a_device_that_is_nearly_idle_is_noticed():
-    first = advice(Facts(on_two_devices(20 * MS, 1 * MS)))[0]
+    first = advice(Facts(on_devices(20 * MS, 1 * MS)))[0]
     assert (first.rule, first.title.startswith("GPU 1 hardly computes")) == ("uneven_devices", True)
 
 
