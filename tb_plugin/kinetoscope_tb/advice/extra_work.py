@@ -359,16 +359,21 @@ def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, I
 
 
 def _only_in_longer_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
-    """What runs in the long steps alone and takes most of what they take longer, if that is no matter of chance."""
+    """What runs in the long steps alone and takes most of what they take longer, if that is no matter of chance.
+
+    The longest of them is one in which it runs.
+    """
     median = float(np.median(facts.length[facts.counted]))
     is_longer = facts.counted & (facts.length >= _LONGER * median)
     if not is_longer.any() or is_longer.sum() >= _MOST * facts.count:
         return None
     least_ns = _MOST * int((facts.length[is_longer] - median).sum())
     who = next((hit for hit in _only_there(facts, is_longer) if (hit[1][1] - hit[1][0]).sum() >= least_ns), None)
-    if who is None or not facts.is_worth(length_within(who[1], facts.windows.start, facts.windows.end)):
+    if who is None:
         return None
-    return who
+    lengths = length_within(who[1], facts.windows.start, facts.windows.end)
+    longest = np.where(facts.counted, facts.length, 0).argmax()
+    return who if lengths[longest] and facts.is_worth(lengths) else None
 
 
 def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:

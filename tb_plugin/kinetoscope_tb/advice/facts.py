@@ -556,14 +556,15 @@ class Facts:
         """How much longer few steps are for what other claims than those of a late host are about; 0 in the others.
 
         That is computation, data, garbage collection and the like, of steps half as long again as the median one.
+        Without a device it is all that they take longer.
         """
         no_time, counted = np.zeros(self.length.size, np.int64), self.counted
-        if self.count < _FEW_FOR_MEDIAN or not self.has_device or not self.are_alike:
+        if self.count < _FEW_FOR_MEDIAN or not self.are_alike:
             return no_time
         is_longer = counted & (self.length >= _LONGER * float(np.median(self.length[counted])))
         if not is_longer.any() or 2 * is_longer.sum() >= self.count:
             return no_time
-        parts = (self.computation, *self.late.of_single_causes)
+        parts = (self.computation, *self.late.of_single_causes) if self.has_device else (self.length,)
         more = sum(np.maximum(part - int(np.median(part[counted])), 0) for part in parts)
         return np.where(is_longer, more, no_time)
 

@@ -98,6 +98,22 @@ def test_a_step_that_alone_has_most_of_a_rare_function_is_one():
     assert claim.title.endswith(": `train.py(20): validate` runs in it alone.")
 
 
+@pytest.mark.parametrize("longer_ms", [50, 300])
+def test_what_all_steps_cost_on_a_cpu_is_said_whatever_one_step_does_once(longer_ms):
+    machine = Machine(None)
+
+    def step(number):
+        machine.load(2 * MS)
+        machine.op("aten::mm", lambda: machine.work(18 * MS))
+        if number == 7:
+            machine.op("aten::copy_", lambda: machine.work(longer_ms * MS))
+
+    claims = {claim.rule: claim for claim in advice(Facts(machine.steps(step, 20)))}
+    assert claims["longer_host_steps"].title.startswith("Step 7 takes ")
+    assert claims["data_loading"].saving_ns == 2 * MS
+    assert "data loading" not in claims["nothing_to_fix"].title
+
+
 @pytest.mark.parametrize("rare", [(1, 4), (4,)])
 def test_a_function_of_few_steps_is_told_where_other_work_makes_others_longer(rare):
     """As on a machine that others use: the longest step isn't one with a checkpoint."""
