@@ -761,7 +761,8 @@ QUANTITIES = (
             of_the_device(column("rank_steps.idle_other_ns", "step", also=["idle_loading_ns", "idle_collecting_ns"])),
             of_the_device(
                 Source(
-                    "advice", lambda a: dict(zip(a.trace.steps["name"], map(int, a.facts.exposed["idle"]), strict=True))
+                    "advice",
+                    lambda a: dict(zip(a.trace.steps["name"], map(int, a.facts.exposure_parts["idle"]), strict=True)),
                 )
             ),
         ),
@@ -775,7 +776,11 @@ QUANTITIES = (
                 Source(
                     "advice",
                     lambda a: dict(
-                        zip(a.trace.steps["name"], map(int, a.facts.exposed["exposed communication"]), strict=True)
+                        zip(
+                            a.trace.steps["name"],
+                            map(int, a.facts.exposure_parts["exposed communication"]),
+                            strict=True,
+                        )
                     ),
                 )
             ),

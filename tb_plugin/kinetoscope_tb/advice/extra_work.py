@@ -24,7 +24,7 @@ from ..names.python_frames import is_of_program, without_address
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
-from .model import Advice, Candidate, Cleared, Culprit
+from .model import Advice, Candidate, ClearedTopic, Culprit
 from .repetition import host_at
 from .server_host import late_of_server
 from .warm_up import slow_operators, slow_step
@@ -117,7 +117,7 @@ def grouped_optimizer(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def longer_steps(facts: Facts) -> Iterator[Advice | Cleared]:
+def longer_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Some steps take longer, since devices compute more in them."""
     if not facts.has_device or facts.has_iterations or facts.count < 3:
         return
@@ -134,7 +134,7 @@ def longer_steps(facts: Facts) -> Iterator[Advice | Cleared]:
     steps, computes = facts.steps_of(lengths), "compute" if facts.waits == "wait" else "computes"
     yield Advice(
         "longer_steps",
-        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
+        f"{text.capitalize(steps)} {takes} {times} times as long as the median {facts.noun}: "
         f"{does} more work{extra.clause}.",
         f"{facts.subject} {computes} {text.time(spread.cost_ns)} longer "
         f"than in the median {facts.noun} of {text.time(median)}, {extra.evidence}{facts.recurs(lengths)}.",
@@ -180,7 +180,7 @@ def _is_update(facts: Facts, spans: Intervals) -> bool:
     return bool(length_within(facts.optimizer_spans, *spans).sum() >= _MOST * (spans[1] - spans[0]).sum())
 
 
-def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
+def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Some steps take longer, since a function, a range or an operator of the host runs in them alone.
 
     With a device: since it waits for the host there, whatever runs.
@@ -208,7 +208,7 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
     is_plural = facts.names_several_steps(lengths)
     yield Advice(
         "longer_host_steps",
-        f"{steps[0].upper()}{steps[1:]} {'take' if is_plural else 'takes'} {times} times as long as the "
+        f"{text.capitalize(steps)} {'take' if is_plural else 'takes'} {times} times as long as the "
         f"median {facts.noun}: `{name}` runs in {'them' if is_plural else 'it'} alone."
         if of_longer
         else f"`{name}` takes {facts.of_steps(lengths)}, and runs in no other.",
@@ -238,7 +238,7 @@ def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
     name, times = facts.steps_of(lengths), text.digits(facts.length[row] / usual)
     yield Advice(
         "longer_host_steps",
-        f"{name[0].upper()}{name[1:]} takes {times} times as long as the median {facts.noun}{slow.clause}.",
+        f"{text.capitalize(name)} takes {times} times as long as the median {facts.noun}{slow.clause}.",
         f"It takes {text.time(int(facts.length[row]))}, the median other {facts.noun} {text.time(usual)}. "
         f"{slow.numbers}",
         "See what else the machine did then, and whether it recurs: record more steps, and several times.",
@@ -266,7 +266,7 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
     yield Advice(
         "longer_host_steps",
-        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: {reason}.",
+        f"{text.capitalize(steps)} {takes} {times} times as long as the median {facts.noun}: {reason}.",
         f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
         f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.{besides}",
         _LESS_OFTEN_ON_HOST if who else _how_to_see(facts, "the host does"),

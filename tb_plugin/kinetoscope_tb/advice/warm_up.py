@@ -89,15 +89,16 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
         for what, spans in _first_time_work(facts).items()
         if (part := _excess(facts, spans)) >= _EXPLAINS * (first - steady)
     }
-    doing = text.enumeration([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
+    activities = text.enumeration([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
     which = f"The first {facts.noun} takes" if count == 1 else f"The first {count} {facts.noun}s take"
-    each = "" if count == 1 else " on average"
+    on_average = "" if count == 1 else " on average"
     slow = SlowOperators((), "") if facts.has_device else slow_operators(facts, warm)
     yield _Part(
-        f"{which} {text.time(first)}{each}, the others {text.time(steady)}{slow.clause}: the recording holds warm-up.",
+        f"{which} {text.time(first)}{on_average}, the others {text.time(steady)}{slow.clause}: the recording holds "
+        "warm-up.",
         f"A steady {facts.noun} takes {text.time(steady)}; averages over all {facts.complete.sum()} complete "
         f"{facts.noun}s are {_longer_in_words(mean / steady)}. This advice is about the {facts.count} others."
-        + (f" What warm-up does: {doing}." if doing else "")
+        + (f" What warm-up does: {activities}." if activities else "")
         + (f" {slow.numbers}" if slow.numbers else ""),
         None,
         round(mean - steady),
@@ -130,19 +131,19 @@ def _set_up(facts: Facts) -> Iterator[_Part]:
     if not (facts.is_whole and facts.has_device):
         return
     setting_up, slow = facts.late.setting_up, slow_launches(facts)
-    loading = int(slow["length"].sum()) if loads_code(facts, slow) else 0
-    saving = facts.mean(setting_up) + loading
+    loading_ns = int(slow["length"].sum()) if loads_code(facts, slow) else 0
+    saving = facts.mean(setting_up) + loading_ns
     if facts.share(saving) < LEAST_SHARE:
         return
     parts, what = [], "calls that set up the device"
-    if loading:
+    if loading_ns:
         kernels = "one kernel" if slow.height == 1 else f"{slow.height} kernels"
         longest = longest_launcher(facts, slow)
         where = f"; {'the longest ' if slow.height > 1 else ''}{longest}" if longest else ""
-        parts.append(f"{text.time(loading)} for the first launch of {kernels} (which loads code{where})")
+        parts.append(f"{text.time(loading_ns)} for the first launch of {kernels} (which loads code{where})")
         what = "first launches of kernels"
     if facts.mean(setting_up):
-        what = "setting up and first launches" if loading else what
+        what = "setting up and first launches" if loading_ns else what
         parts.append(f"{text.time(facts.mean(setting_up))} for calls that set up the device and its libraries")
     yield _Part(
         f"The recording holds warm-up: {what} take {facts.percent(saving)} of it.",

@@ -92,7 +92,7 @@ def test_recurring_gaps_are_parts_of_the_idle_time_and_no_two_rules_claim_the_sa
         assert facts.share(sum(gap.lengths[facts.counted].mean() for gap in gaps)) <= whole + 1e-6
         numbers = [number for gap in gaps for number in gap.numbers]
         assert len(numbers) == len(set(numbers)) or facts.count > 1
-    idle = facts.exposed["idle"]
+    idle = facts.exposure_parts["idle"]
     late = facts.late
     parts = (
         late.loading,

@@ -15,7 +15,7 @@ from .model import Advice
 
 
 @dataclass(frozen=True)
-class Given:
+class TraceAdvice:
     """The advice about a trace.
 
     Attributes:
@@ -36,8 +36,8 @@ class Given:
 
 
 @once_per_trace
-def given_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> Given:
+def trace_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> TraceAdvice:
     """Return the advice about a trace, given its diagnostics."""
     facts = Facts(trace)
     claims = tuple(advice(facts, diagnostics))
-    return Given(claims, facts.step_ns, facts.usual_step_ns, facts.counted)
+    return TraceAdvice(claims, facts.step_ns, facts.usual_step_ns, facts.counted)
