@@ -620,6 +620,13 @@ class Facts:
         """Whether it is recorded which calls launch work: else it isn't known what waits for what."""
         return are_launches_known(self.trace)
 
+    def may_be_longer(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
+        """Whether idle time that the host causes may be worth a word, though what is known to be isn't.
+
+        Idle time around work whose launch isn't recorded may be part of it. Where too many aren't, nothing is known.
+        """
+        return not self.are_launches_known or self.is_worth(per_step + self.unlinked_idle, least)
+
     @cached_property
     def profiler_spans(self) -> Intervals:
         """When the profiler itself works, as to get buffers for what it records."""

@@ -302,8 +302,7 @@ def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     if cleared_topic := facts.cleared_topic(
         "synchronization", lengths, "idle with nothing queued after synchronizing calls"
     ):
-        may_be_more = facts.is_worth(lengths + facts.unlinked_idle) or not facts.are_launches_known
-        if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND and not may_be_more:
+        if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND and not facts.may_be_longer(lengths):
             yield cleared_topic
         return
     saving = facts.mean(lengths)
@@ -385,10 +384,10 @@ def host_bound(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     late = np.maximum(of_server.host - of_few, 0)
     lengths = late + (facts.late.latency if is_launching else 0)
     if cleared_topic := facts.cleared_topic("launches", lengths, "waiting for the host", _HOST_BOUND):
-        if facts.is_worth(lengths + facts.unlinked_idle, _HOST_BOUND):
-            yield _of_unlinked_work(facts)
-        elif facts.are_launches_known:
+        if not facts.may_be_longer(lengths, _HOST_BOUND):
             yield replace(cleared_topic, candidate=_host_code(facts))
+        elif facts.is_worth(lengths + facts.unlinked_idle, _HOST_BOUND):
+            yield _of_unlinked_work(facts)
         return
     start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
     apart = merge([who[1] if who else (start, end), of_server.spans])
@@ -875,7 +874,7 @@ def allocation(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     lengths = facts.late.allocating
     take, give_back = facts.terms.memory_calls
     if cleared_topic := facts.cleared_topic("allocation", lengths, f"in {take} and the like"):
-        if facts.are_launches_known and not facts.is_worth(lengths + facts.unlinked_idle):
+        if not facts.may_be_longer(lengths):
             yield cleared_topic
         return
     saving = facts.mean(lengths)
