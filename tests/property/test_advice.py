@@ -28,6 +28,6 @@ def assert_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_ti
         late = facts.late
         blamed = late.loading + late.allocating + late.synchronizing + late.optimizer + late.host
         idle = facts.exposure_parts["idle"]
-        assert (blamed <= idle)[facts.counted].all()
+        assert (blamed <= idle)[facts.is_counted].all()
         parts = (late.loading, late.allocating, late.synchronizing, late.optimizer, late.host)
         assert min(int(part.min()) for part in parts) >= 0

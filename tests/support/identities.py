@@ -344,7 +344,7 @@ def unprofiled(answers: Answers) -> Amounts | None:
 
 def counts_all(answers: Answers) -> bool:
     """Whether advice is about all counted steps: none of them is warm-up."""
-    return bool(np.flatnonzero(answers.facts.counted).tolist() == counted_steps(answers.trace))
+    return bool(np.flatnonzero(answers.facts.is_counted).tolist() == counted_steps(answers.trace))
 
 
 def simulated(answers: Answers) -> Amounts | None:
@@ -414,7 +414,7 @@ def time_of_culprits(answers: Answers) -> Amounts | None:
 def idle_in_counted_steps(answers: Answers) -> Amounts | None:
     """The idle time of the device by cause, in the steps that advice is about."""
     table = answers.table("idle", per="step").filter(IS_DEVICE)
-    names = answers.trace.steps["name"].filter(pl.Series(answers.facts.counted))
+    names = answers.trace.steps["name"].filter(pl.Series(answers.facts.is_counted))
     table = table.filter(pl.col("step").is_in(names.implode()))
     causes = dict(zip(IDLE_COLUMNS, CAUSES, strict=True))
     return {causes[name]: int(table[name].sum()) for name in IDLE_COLUMNS}

@@ -28,7 +28,7 @@ def advice_about(
         is_named: Whether the row is among those that the advice's view and filter show.
     """
     work = _device_work(trace, events)
-    in_step = gather(findings.counted, trace.device_events["step"].to_numpy()[work], missing=False)
+    in_step = gather(findings.is_counted, trace.device_events["step"].to_numpy()[work], missing=False)
     work = work[in_step]
     dur = np.maximum(trace.device_events["dur_ns"].to_numpy()[work], 0)
 

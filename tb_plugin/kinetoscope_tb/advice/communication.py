@@ -159,7 +159,7 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
     is_of_layers = _are_of_layers(facts, rows.op, all_calls["group"], groups.frame()["description"])
     all_calls = all_calls.with_columns(is_of_layers=pl.Series(is_of_layers, dtype=pl.Boolean))
     exposed_calls = all_calls.filter(pl.col("exposed_ns") > 0)
-    counted_calls = exposed_calls.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))
+    counted_calls = exposed_calls.filter(pl.col("step").is_in(np.flatnonzero(facts.is_counted)))
     kinds = counted_calls.group_by("kind").agg(pl.col("exposed_ns").sum())
     kinds = kinds.sort("exposed_ns", "kind", descending=[True, False])
     kind_of_calls, remedy, small = None, _REMEDY, ""
@@ -176,7 +176,7 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
         if are_many and longest >= _MOSTLY * whole:
             small = mostly
             remedy = remedy if kind == "barrier" or remedy == _SMALL_GATHERS else f"{_COALESCE} {remedy}"
-    of_steps = exposed_calls.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
+    of_steps = exposed_calls.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.is_counted)]))
     least_wait_ns = _least_wait_ns(of_steps, facts, exposed_ns) if on_device else 0.0
     if least_wait_ns < _MOSTLY * exposed_ns:
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]

@@ -125,7 +125,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
 
 
 def _is_counted(facts: Facts) -> NDArray[np.bool_]:
-    return gather(facts.counted, facts.trace.host_events["step"].to_numpy(), missing=False)
+    return gather(facts.is_counted, facts.trace.host_events["step"].to_numpy(), missing=False)
 
 
 def _start(facts: Facts, row: int) -> tuple[int, int]:

@@ -183,7 +183,7 @@ def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
     """The copies among these in the steps that count, with the number of each as `row`."""
     columns = ("name", "device", "stream", "dur_ns", "bytes", "launch")
     rows = facts.trace.device_events.select(columns).with_row_index("row")
-    belong = belongs_to_steps(facts.trace, "device_events", np.flatnonzero(facts.counted).tolist())
+    belong = belongs_to_steps(facts.trace, "device_events", np.flatnonzero(facts.is_counted).tolist())
     return rows.filter(pl.Series(which & belong, dtype=pl.Boolean))
 
 

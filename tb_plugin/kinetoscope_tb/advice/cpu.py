@@ -120,7 +120,7 @@ class _OffProcessor(NamedTuple):
 
 def _off_processor(facts: Facts) -> _OffProcessor | None:
     """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more."""
-    windows, is_counted = facts.windows, facts.counted
+    windows, is_counted = facts.windows, facts.is_counted
     use = ProcessorUse.of(facts.trace, windows.start[is_counted], windows.end[is_counted])
     if use is None or use.machine is None:
         return None
@@ -405,7 +405,7 @@ def _if_much(facts: Facts, family: str, rows: pl.DataFrame, least: float) -> Ite
     """That a family of operators takes so large a share of most steps."""
     inside = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = np.minimum(inside, facts.host_time.lengths["operators"])
-    recurs = (lengths >= _MENTIONED * facts.length)[facts.counted].mean() > _MOST
+    recurs = (lengths >= _MENTIONED * facts.length)[facts.is_counted].mean() > _MOST
     if facts.is_worth(lengths, least) and recurs:
         yield _dominant(facts, family, rows, lengths, least)
 

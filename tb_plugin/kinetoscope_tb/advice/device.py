@@ -122,7 +122,7 @@ def small_kernels(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
         "small_kernels",
         f"While kernels run, they fill only {100 * (1 - share):.0f} % of {facts.device}.",
         f"Their blocks occupy that share of the {facts.terms.multiprocessors}, averaged over the time that kernels run "
-        f"({facts.percent(float(busy_ns[facts.counted].mean()) / devices)} of {facts.unit}).",
+        f"({facts.percent(float(busy_ns[facts.is_counted].mean()) / devices)} of {facts.unit}).",
         "Give kernels more to do: larger batches, fused operators (`torch.compile`), or independent work on a second "
         "stream.",
         facts.mean(lengths),
@@ -142,8 +142,8 @@ def _busy_and_unfilled(facts: Facts, kernels: pl.DataFrame) -> tuple[Floats, Flo
         height = np.nan_to_num(rows["blocks_per_sm"].to_numpy())
         edges = np.stack([windows.start, windows.end], axis=1).ravel()  # windows are in order, and don't overlap
         filled_ns = np.diff(capped_integrals(start, end, height, 1.0, edges))[::2]
-        busy_ns += np.where(facts.counted, running_ns, 0)
-        unfilled_ns += np.where(facts.counted, running_ns - filled_ns, 0.0)
+        busy_ns += np.where(facts.is_counted, running_ns, 0)
+        unfilled_ns += np.where(facts.is_counted, running_ns - filled_ns, 0.0)
     return busy_ns, unfilled_ns
 
 
@@ -155,15 +155,15 @@ def _of_one_kernel(facts: Facts, unfilled_ns: Ints) -> Advice | None:
         unfilled_ns: The time per step that the devices lose since all kernels together don't fill them.
     """
     kernels = facts.kernels.select("name", "dur_ns", fill=pl.col("blocks_per_sm").clip(0, 1))
-    kernels = kernels.with_columns(row=pl.Series(facts.kernel_rows), lost=pl.col("dur_ns") * (1 - pl.col("fill")))
-    sums = kernels.filter(pl.col("fill").is_not_nan()).group_by("name").agg(pl.col("dur_ns", "lost").sum(), pl.len())
-    sums = sums.sort("lost", pl.col("name").cast(pl.String), descending=[True, False])
+    kernels = kernels.with_columns(row=pl.Series(facts.kernel_rows), lost_ns=pl.col("dur_ns") * (1 - pl.col("fill")))
+    sums = kernels.filter(pl.col("fill").is_not_nan()).group_by("name").agg(pl.col("dur_ns", "lost_ns").sum(), pl.len())
+    sums = sums.sort("lost_ns", pl.col("name").cast(pl.String), descending=[True, False])
     name, time_ns, lost_ns, calls = sums.row(0)
     if lost_ns < _UNFILLED * time_ns:
         return None
     own = kernels.filter(pl.col("name") == name)
     lost_per_step = np.zeros(facts.length.size)
-    np.add.at(lost_per_step, facts.trace.device_events["step"].to_numpy()[own["row"]], own["lost"].to_numpy())
+    np.add.at(lost_per_step, facts.trace.device_events["step"].to_numpy()[own["row"]], own["lost_ns"].to_numpy())
     lengths: Ints = np.minimum(lost_per_step.astype(np.int64), unfilled_ns)
     if not facts.is_worth(lengths, 0.1):
         return None

@@ -37,7 +37,7 @@ def expert_imbalance(facts: Facts) -> Iterator[Advice]:
     if not any(map_categories(name, lambda n: bool(_MIXTURE.search(n))).any() for name in names):
         return
     for what, groups in (("ranks", _splits(trace)), ("experts", _tokens_of_experts(trace))):
-        calls = groups.filter(pl.col("step").is_in(np.flatnonzero(facts.counted).tolist()))
+        calls = groups.filter(pl.col("step").is_in(np.flatnonzero(facts.is_counted).tolist()))
         mean = pl.col("tokens").list.mean()
         uneven = calls.with_columns(mean=mean, most=pl.col("tokens").list.max()).filter(
             (pl.col("most") >= _UNEVEN * mean) & (pl.col("most") >= mean + _CHANCE * mean.sqrt())

@@ -128,7 +128,7 @@ def longer_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         yield verdict
         return
     extra = _extra(facts, lengths)
-    median, spread = float(np.median(facts.length[facts.counted])), facts.spread(lengths)
+    median, spread = float(np.median(facts.length[facts.is_counted])), facts.spread(lengths)
     times = text.digits(spread.length_ns / median)
     takes, does = ("take", "they do") if facts.names_several_steps(lengths) else ("takes", "it does")
     steps, computes = facts.steps_of(lengths), "compute" if facts.waits == "wait" else "computes"
@@ -157,7 +157,8 @@ def _extra(facts: Facts, lengths: Ints) -> _Extra:
         lengths: How much longer each of the devices computes in each of these steps; 0 in the others.
     """
     which, least_ns = lengths > 0, _MOST * float(lengths.sum()) * len(facts.computation_of_devices)
-    has_more_kernels = bool((_kernels(facts)[which] >= _MORE_KERNELS * np.median(_kernels(facts)[facts.counted])).all())
+    kernels = _kernels(facts)
+    has_more_kernels = bool((kernels[which] >= _MORE_KERNELS * np.median(kernels[facts.is_counted])).all())
     evidence = _MORE if has_more_kernels else _OTHER
     for words, spans, culprit in _only_there(facts, which):
         is_inside = launched_within(facts.trace, spans)[facts.kernel_rows]
@@ -201,7 +202,7 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     if verdict := accumulation_on_host(facts, spans):
         yield verdict
         return
-    median = float(np.median(facts.length[facts.counted]))
+    median = float(np.median(facts.length[facts.is_counted]))
     lengths = length_within(spans, facts.windows.start, facts.windows.end)
     spread = facts.spread(lengths)
     steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
@@ -228,10 +229,10 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
 def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
     """One step that takes much longer, since the same few operators take longer; of the first one `warm_up` says so."""
     row = slow_step(facts)
-    if row is None or not facts.counted[:row].any():
+    if row is None or not facts.is_counted[:row].any():
         return
-    is_slow = np.arange(facts.counted.size) == row
-    usual, slow = float(np.median(facts.length[facts.counted & ~is_slow])), slow_operators(facts, is_slow)
+    is_slow = np.arange(facts.is_counted.size) == row
+    usual, slow = float(np.median(facts.length[facts.is_counted & ~is_slow])), slow_operators(facts, is_slow)
     lengths = np.where(is_slow, facts.length - round(usual), 0)
     if not slow.names or not facts.is_worth(lengths):
         return
@@ -254,7 +255,7 @@ def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
 def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     """Steps that take longer since devices wait for the host in them."""
     lengths, who = few_stalls(facts)
-    which, median = lengths > 0, float(np.median(facts.length[facts.counted]))
+    which, median = lengths > 0, float(np.median(facts.length[facts.is_counted]))
     if not which.any():
         return
     name, spans, culprit = who or ("", merge([]), Culprit())
@@ -360,8 +361,8 @@ def _only_there(facts: Facts, which: NDArray[np.bool_]) -> Iterator[tuple[str, I
 
 def _only_in_longer_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
     """What runs in the long steps alone and takes most of what they take longer, if that is no matter of chance."""
-    median = float(np.median(facts.length[facts.counted]))
-    is_longer = facts.counted & (facts.length >= _LONGER * median)
+    median = float(np.median(facts.length[facts.is_counted]))
+    is_longer = facts.is_counted & (facts.length >= _LONGER * median)
     if not is_longer.any() or is_longer.sum() >= _MOST * facts.count:
         return None
     least_ns = _MOST * int((facts.length[is_longer] - median).sum())
@@ -380,7 +381,7 @@ def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
     rows = calls.select("name", "start_ns", "dur_ns")
     rows = rows.filter(pl.Series(map_categories(rows["name"], is_of_program), dtype=pl.Boolean))
     step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
-    least_ns = LARGE_SHARE * int(facts.length[facts.counted].sum())
+    least_ns = LARGE_SHARE * int(facts.length[facts.is_counted].sum())
     by_name = rows.with_columns(step=pl.Series(step)).group_by("name")
     sums = by_name.agg(pl.col("step").n_unique(), pl.col("dur_ns").sum())
     sums = sums.filter((pl.col("step") < _MOST * facts.count) & (pl.col("dur_ns") >= least_ns)).sort("dur_ns", "name")
@@ -402,7 +403,7 @@ def _candidate(facts: Facts, spans: Intervals) -> Candidate:
 
 def _extra_computation(facts: Facts) -> Ints:
     """How much longer devices compute in each step than in the median one, where that is why the step is longer."""
-    counts, kernels = facts.counted, _kernels(facts)
+    counts, kernels = facts.is_counted, _kernels(facts)
     usual, usual_computation = (float(np.median(values[counts])) for values in (facts.length, facts.computation))
     more = facts.computation - usual_computation
     is_longer = counts & (facts.length >= _LONGER * usual) & (more >= _MOST * (facts.length - usual))
@@ -442,7 +443,7 @@ def _only_in(facts: Facts, steps: NDArray[np.bool_]) -> Ints:
 def _kernels(facts: Facts) -> NDArray[np.int64]:
     """How many kernels each step has."""
     step = facts.trace.device_events["step"].gather(facts.kernel_rows).to_numpy()
-    return np.bincount(step, minlength=facts.counted.size)
+    return np.bincount(step, minlength=facts.is_counted.size)
 
 
 def _is_step(name: str) -> bool:
@@ -524,7 +525,7 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
     shapes = rows["input_shapes"].cast(pl.String)
     elements_of = {shape: element_count(shape) for shape in shapes.drop_nulls().unique().to_list()}
     elements = shapes.replace_strict(elements_of, default=0, return_dtype=pl.Int64).to_numpy()
-    per_step = np.bincount(rows["step"].to_numpy(), elements, facts.counted.size)[facts.counted]
+    per_step = np.bincount(rows["step"].to_numpy(), elements, facts.is_counted.size)[facts.is_counted]
     more = np.diff(per_step)
     is_steady = more.min() > 0 and np.ptp(more) <= _UNEVEN * more.mean()
     if not is_steady or per_step[-1] - per_step[0] < _LEAST_GROWTH * per_step[0]:

@@ -78,10 +78,11 @@ class Facts:
         self.windows = Windows.of(trace, each=True)
         self.length = self.windows.end - self.windows.start
         self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
-        self.counted = self.complete.copy()
+        self.is_counted = self.complete.copy()
         if not self.has_iterations:  # of which the steady part is complete
-            self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete], self._work[complete])]] = False
-        self.count = int(self.counted.sum())
+            warm_up = warm_up_steps(self.length[complete], self._work[complete])
+            self.is_counted[np.flatnonzero(complete)[:warm_up]] = False
+        self.count = int(self.is_counted.sum())
         self.step_ns = self.mean(self.length)
         self.lack_work = steps_without_work(trace)
         self.has_device = not trace.device_events.is_empty()
@@ -114,7 +115,7 @@ class Facts:
         from ..measures.serving.iterations import iterations  # about inference servers alone
 
         frame = iterations(self.trace).frame
-        start = self.windows.start[self.counted]
+        start = self.windows.start[self.is_counted]
         number = np.maximum(np.searchsorted(frame["start_ns"].to_numpy(), start, "right") - 1, 0)
         return frame["phase"].gather(number).n_unique() == 1
 
@@ -140,7 +141,7 @@ class Facts:
 
     def mean(self, per_step: Ints) -> int:
         """The mean over the steps that count, rounded to the nanosecond."""
-        return round(float(per_step[self.counted].mean()))
+        return round(float(per_step[self.is_counted].mean()))
 
     def share(self, ns: float) -> float:
         """A time per step as a share of the mean step."""
@@ -167,7 +168,7 @@ class Facts:
             return False
         is_large = cost >= LARGE_SHARE * step_ns
         error = self._error_of_mean(lengths - per_step)
-        return cost > error or (is_large and self._recurs_surely(per_step[self.counted]))
+        return cost > error or (is_large and self._recurs_surely(per_step[self.is_counted]))
 
     def _usual_lengths(self, per_step: Ints) -> Ints:
         """The length of each step without what only few steps do, as far as that isn't part of some cost."""
@@ -186,7 +187,7 @@ class Facts:
 
         That of iterations is the one within their phases, which differ on purpose.
         """
-        rest = lengths[self.counted].astype(np.float64)
+        rest = lengths[self.is_counted].astype(np.float64)
         phase, number = self._phase
         free = rest.size - number
         mean = np.bincount(phase, rest, number) / np.maximum(np.bincount(phase, minlength=number), 1)
@@ -195,7 +196,7 @@ class Facts:
     @cached_property
     def _phase(self) -> tuple[Ints, int]:
         """(the phase of each step that counts, as a number; how many there are)."""
-        phase = self.trace.steps["phase"].filter(pl.Series(self.counted)).rank("dense").fill_null(0)
+        phase = self.trace.steps["phase"].filter(pl.Series(self.is_counted)).rank("dense").fill_null(0)
         names, number = np.unique(phase.to_numpy(), return_inverse=True)
         return number, names.size
 
@@ -229,12 +230,12 @@ class Facts:
 
     def spread(self, per_step: Ints, least: float = LEAST_SHARE) -> Spread:
         """How a cost is spread over the steps that count."""
-        usual = self._usual_lengths(per_step)[self.counted]
-        return Spread(per_step[self.counted], self.length[self.counted], least, usual)
+        usual = self._usual_lengths(per_step)[self.is_counted]
+        return Spread(per_step[self.is_counted], self.length[self.is_counted], least, usual)
 
     @cached_property
     def _names(self) -> list[str]:
-        return [name for name, counts in zip(self.windows.names, self.counted, strict=True) if counts]
+        return [name for name, counts in zip(self.windows.names, self.is_counted, strict=True) if counts]
 
     def steps_of(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """Which steps have a cost: every step, the average step, step 25, the recording."""
@@ -330,7 +331,7 @@ class Facts:
             return "the recording"
         if self.count > 1:
             return f"the average {self.noun}"
-        return f"{self.noun} {self.windows.names[int(self.counted.argmax())]}"
+        return f"{self.noun} {self.windows.names[int(self.is_counted.argmax())]}"
 
     @cached_property
     def per(self) -> str:
@@ -412,7 +413,7 @@ class Facts:
     def large_operators(self) -> pl.DataFrame:
         """The operators behind host_time's `operators` in the steps that count; `row` is their row of host_events."""
         host = self.trace.host_events
-        is_counted = gather(self.counted, host["step"].to_numpy(), missing=False) & self.host_time.is_large
+        is_counted = gather(self.is_counted, host["step"].to_numpy(), missing=False) & self.host_time.is_large
         is_counted &= (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
         columns = ("name", "thread", "start_ns", "dur_ns", "self_ns", "input_shapes", "input_types", "step", "parent")
         rows = host.select(columns).with_row_index("row").filter(pl.Series(is_counted, dtype=pl.Boolean))
@@ -450,7 +451,7 @@ class Facts:
         of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
         is_op = (host["kind"] == "operator").to_numpy()
         is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
-        ran = (of != NONE) & is_op & gather(self.counted, host["step"].to_numpy(), missing=False)
+        ran = (of != NONE) & is_op & gather(self.is_counted, host["step"].to_numpy(), missing=False)
         fuses = np.zeros(host.height, bool)
         fuses[of[ran & is_fused]] = True
         ran &= ~gather(fuses, of, missing=False)
@@ -470,7 +471,7 @@ class Facts:
         from ..measures.calls.operator_loop import operator_loops  # without a device
 
         others = merge([self.host_time.spans[part] for part in HOST_PARTS if part not in _OF_LOOPS])
-        for loop in operator_loops(self.trace, self.counted, self.optimizer_spans):
+        for loop in operator_loops(self.trace, self.is_counted, self.optimizer_spans):
             if not self.is_training_loop(loop.frame):
                 own = loop._replace(spans=without(loop.spans, others))
                 lengths = length_within(own.spans, self.windows.start, self.windows.end)
@@ -533,7 +534,7 @@ class Facts:
         0 in the others. They are fewer than half of the steps, and each lasts at least half as long again as any other
         one. Steps that become longer and longer, or are longer from one on, are no exceptions.
         """
-        late, is_counted = self.late.host + self.late.latency, self.counted
+        late, is_counted = self.late.host + self.late.latency, self.is_counted
         length = self.length - self.exceptions - self.waiting_for_requests
         usual = float(np.median(length[is_counted])) if is_counted.any() else 0.0
         is_longer = is_counted & (length >= _LONGER * usual)
@@ -553,7 +554,7 @@ class Facts:
 
         That is computation, data, garbage collection and the like, of steps half as long again as the median one.
         """
-        no_time, is_counted = np.zeros(self.length.size, np.int64), self.counted
+        no_time, is_counted = np.zeros(self.length.size, np.int64), self.is_counted
         if self.count < _FEW_FOR_MEDIAN or not self.has_device or not self.are_alike:
             return no_time
         is_longer = is_counted & (self.length >= _LONGER * float(np.median(self.length[is_counted])))
@@ -643,9 +644,9 @@ class Facts:
     def idle_parts(self) -> pl.DataFrame:
         """The parts of the gaps of all devices together in the steps that count, each with its cause."""
         parts = gap_parts(self.trace, "worker", self.windows)
-        if self.counted.all():
+        if self.is_counted.all():
             return parts
-        return parts.filter(pl.Series(self.counted[parts["window"].to_numpy()], dtype=pl.Boolean))
+        return parts.filter(pl.Series(self.is_counted[parts["window"].to_numpy()], dtype=pl.Boolean))
 
     @cached_property
     def _gaps(self) -> WholeGaps:
@@ -679,7 +680,7 @@ class Facts:
     @cached_property
     def kernel_rows(self) -> NDArray[np.integer]:
         """The rows of device_events that `kernels` holds."""
-        is_counted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
+        is_counted = pl.col("step").is_in(np.flatnonzero(self.is_counted)) & ~pl.col("is_communication")
         is_chosen = (pl.col("kind") == "kernel") & is_counted
         return self.trace.device_events.select(pl.arg_where(is_chosen)).to_series().to_numpy()
 
@@ -690,7 +691,7 @@ class Facts:
         The name, how long they last over these steps, how many they are, and the longest: a row of launches.
         """
         calls = self.trace.launches
-        is_counted = gather(self.counted, calls["step"].to_numpy(), missing=False)
+        is_counted = gather(self.is_counted, calls["step"].to_numpy(), missing=False)
         rows = np.flatnonzero(is_counted & map_categories(calls["name"], synchronizes))
         return _costs_by_caller(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
 
@@ -941,9 +942,9 @@ def call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]
     calls = trace.launches.select("name", "start_ns", "dur_ns").filter(pl.Series(matches, dtype=pl.Boolean))
     start, dur = calls["start_ns"].to_numpy(), calls["dur_ns"].to_numpy()
     spent_ns = length_within(within, start, start + dur)
-    sums = calls.select("name", spent=pl.Series(spent_ns)).group_by("name").agg(pl.col("spent").sum())
-    sums = sums.filter(pl.col("spent") > 0).with_columns(pl.col("name").cast(pl.String))
-    most = sums.sort("spent", "name", descending=[True, False])["name"].head(1).to_list()
+    sums = calls.select("name", spent_ns=pl.Series(spent_ns)).group_by("name").agg(pl.col("spent_ns").sum())
+    sums = sums.filter(pl.col("spent_ns") > 0).with_columns(pl.col("name").cast(pl.String))
+    most = sums.sort("spent_ns", "name", descending=[True, False])["name"].head(1).to_list()
     return most[0] if most else ""
 
 

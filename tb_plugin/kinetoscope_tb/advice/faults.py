@@ -81,12 +81,12 @@ class Faults:
     def __init__(self, facts: Facts, diagnostics: Sequence[Diagnostic]) -> None:
         self._facts = facts
         faults = [diagnostic.fault for diagnostic in diagnostics if diagnostic.fault]
-        self._found = sorted(((fault, self._share_of(fault)) for fault in faults), key=lambda pair: -pair[1])
+        self._faults = sorted(((fault, self._share_of(fault)) for fault in faults), key=lambda pair: -pair[1])
 
     @property
     def hide_an_end(self) -> bool:
         """Whether one of them does."""
-        return any(fault.hides_an_end for fault, _ in self._found)
+        return any(fault.hides_an_end for fault, _ in self._faults)
 
     def _share_of(self, fault: Fault) -> float:
         if fault.affected_ns is None or not self._facts.step_ns:
@@ -95,12 +95,12 @@ class Faults:
 
     def share(self, numbers: _Numbers, *, counts_recording: bool = True) -> float:
         """How much of the steps may be wrong in some of the numbers; the cost of recording counts once, if at all."""
-        return self._sum(self._found, numbers, counts_recording=counts_recording)
+        return self._sum(self._faults, numbers, counts_recording=counts_recording)
 
     def _share_of_time(self, numbers: _Numbers) -> float:
         """The same with all that recording costs, also where idle time is as large a share without it."""
         steps_ns = self._facts.step_ns * self._facts.count
-        shares = [(fault, max(share, fault.cost_ns / steps_ns if steps_ns else 0.0)) for fault, share in self._found]
+        shares = [(fault, max(share, fault.cost_ns / steps_ns if steps_ns else 0.0)) for fault, share in self._faults]
         return self._sum(shares, numbers)
 
     @staticmethod
@@ -174,7 +174,7 @@ class Faults:
 
     def about(self, numbers: _Numbers) -> Advice:
         """That nothing can be said that rests on some numbers, why, and how to record it."""
-        remedies = [fault.remedy for fault, share in self._found if share and fault.undermines & numbers]
+        remedies = [fault.remedy for fault, share in self._faults if share and fault.undermines & numbers]
         return Advice(
             RECORDING_FAULTS,
             f"What costs most can't be said: {self._part(numbers)} is doubtful.",
@@ -226,7 +226,7 @@ class Faults:
         return f"all of {self._facts.unit}" if share >= 1 else f"{text.percent(share)} of {self._facts.unit}"
 
     def _clauses(self, numbers: _Numbers) -> str:
-        clauses = [fault.clause for fault, share in self._found if share and fault.undermines & numbers][:_MOST_NAMED]
+        clauses = [fault.clause for fault, share in self._faults if share and fault.undermines & numbers][:_MOST_NAMED]
         return "; ".join([*clauses[:1], *map(text.as_clause, clauses[1:])])
 
     def _rests_on(self, advice: Advice) -> _Numbers:

@@ -227,7 +227,7 @@ def _of_first_batch(facts: Facts, lengths: Ints) -> ClearedTopic | None:
 
     The device has nothing queued yet where a recording begins.
     """
-    spread, steps = facts.spread(lengths), np.flatnonzero(facts.counted)
+    spread, steps = facts.spread(lengths), np.flatnonzero(facts.is_counted)
     if facts.is_whole or not facts.has_device or not spread.is_rare or spread.steps.tolist() != [0]:
         return None
     loads = intervals_of(facts.trace.host_events, loading_ranges(facts.trace))
@@ -349,7 +349,7 @@ def _reads(facts: Facts) -> Candidate | None:
     inside = gather(nearest(ranges, parent), launching_op)
     not_shown = facts.unrecorded_work
     candidate = facts.host_candidate(_WAITS, without(intervals_of(trace.host_events, ranges), not_shown))
-    return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True, unrecorded=not_shown)
+    return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True, unrecorded_work=not_shown)
 
 
 def _described_blocker(facts: Facts, name: str, _: int, calls: int, example: int) -> str:
@@ -490,7 +490,7 @@ def _no_waits(facts: Facts) -> Remedy | None:
     remedy = _NO_BARRIER if is_barrier else _NO_WAIT if facts.is_training else _READ_LATER
     return Remedy(
         "synchronization",
-        Candidate(_WAITS, waits=True, unrecorded=facts.unrecorded_work),
+        Candidate(_WAITS, waits=True, unrecorded_work=facts.unrecorded_work),
         f"Before, the host waited for {facts.device} in {calls}, which empties the queue: without any wait for {it} "
         "the host would run ahead, which would save {saved}.",
         f"Or let it run ahead: {text.as_clause(remedy)}",
@@ -502,7 +502,7 @@ def _growth_of(facts: Facts, who: HostCulprit | None) -> str:
     if who is None or facts.count < 2:
         return ""
     on_host = (facts.trace.steps[side].to_numpy() for side in ("host_start_ns", "host_end_ns"))
-    first, last = growth(length_within(who.spans, *on_host)[facts.counted])
+    first, last = growth(length_within(who.spans, *on_host)[facts.is_counted])
     if not rises(first, last):
         return ""
     return f"It takes longer from step to step: {text.time(first)} in the first third, {text.time(last)} in the last. "
@@ -742,7 +742,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuesti
         lengths = lengths - facts.part_within("calling", facts.operator_loop.spans)
         spans = without(spans, facts.operator_loop.spans)
     step = host["step"].to_numpy()
-    is_small = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
+    is_small = outermost & (dur < SMALL_OP_NS) & gather(facts.is_counted, step, missing=False)
     small = int(is_small.sum())
     saving = facts.mean(lengths)
     is_calling = small / facts.count >= _FEW and saving <= _CALL_NS * small / facts.count

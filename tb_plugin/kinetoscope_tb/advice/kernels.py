@@ -516,14 +516,14 @@ def _fused_runs(kernels: _Kernels, mask: Mask) -> tuple[int, float]:
     rows = facts.kernels.select(
         *("device", "stream", "start_ns", "dur_ns"),
         least=pl.col("dur_ns") * pl.Series(fraction),
-        chosen=pl.Series(mask),
+        is_chosen=pl.Series(mask),
         waits=pl.Series(waits),
     ).sort("device", "stream", "start_ns")
     stream = ["device", "stream"]
-    begins = pl.any_horizontal(pl.col(name) != pl.col(name).shift(1) for name in ("chosen", "waits"))
+    begins = pl.any_horizontal(pl.col(name) != pl.col(name).shift(1) for name in ("is_chosen", "waits"))
     runs = rows.with_columns(run=begins.fill_null(value=True).cum_sum().over(stream))
     least = pl.when(pl.len() > 1).then(pl.col("least").max()).otherwise(pl.col("dur_ns").max())
-    longest = runs.filter("chosen").group_by(*stream, "run").agg(least=least)
+    longest = runs.filter("is_chosen").group_by(*stream, "run").agg(least=least)
     return longest.height, float(longest["least"].sum())
 
 

@@ -70,8 +70,8 @@ class Candidate:
         spans: When the threads do it; they could be shorter by the same share.
         threads: Which threads do; their rows of `threads`.
         waits: Whether it is the host's waits for devices: the host would go on without them.
-        unrecorded: When devices may run work that isn't recorded: a call that returns after such a time waited for that
-            work, so what the steps would be without the wait isn't known, and nothing of it is claimed.
+        unrecorded_work: When devices may run work that isn't recorded: a call that returns after such a time waited
+            for that work, so what the steps would be without the wait isn't known, and nothing of it is claimed.
     """
 
     words: str
@@ -81,7 +81,7 @@ class Candidate:
     spans: Intervals | None = field(default=None, repr=False)
     threads: NDArray[np.integer] | tuple[int, ...] = ()
     waits: bool = False
-    unrecorded: Intervals | None = field(default=None, repr=False)
+    unrecorded_work: Intervals | None = field(default=None, repr=False)
 
     @property
     def mean_less(self) -> float:

@@ -121,7 +121,7 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     if first["part"] == _WAITING:
         yield _load(facts, rows, idle_ns)
         return
-    is_host, of_phase = _is_on_host(first), (facts.trace.steps["phase"] == first["phase"]).to_numpy() & facts.counted
+    is_host, of_phase = _is_on_host(first), (facts.trace.steps["phase"] == first["phase"]).to_numpy() & facts.is_counted
     claims, stalls = (int(late[of_phase].sum()) for late in (late_of_server(facts).claims, facts.stalls))
     if is_host and claims >= _MOST * size_ns:  # of server_host, which says what takes the host so long
         return
@@ -169,7 +169,7 @@ def _prompts_follow(facts: Facts) -> bool:
     """
     steps, frames = facts.trace.steps.select("phase", "host_start_ns"), facts.trace.python_calls["name"]
     has_prompt = np.append(steps["phase"].is_in(["prefill", "mixed"]).fill_null(value=False).to_numpy(), False)
-    if has_prompt[facts.counted.nonzero()].mean() >= _MOST or map_categories(frames, receives_from_scheduler).any():
+    if has_prompt[facts.is_counted.nonzero()].mean() >= _MOST or map_categories(frames, receives_from_scheduler).any():
         return False
     start, end = facts.request_waits
     is_before_prompt = has_prompt[np.searchsorted(steps["host_start_ns"].to_numpy(), end)]
@@ -256,7 +256,7 @@ def _evidence(facts: Facts, rows: list[dict[str, Any]]) -> str:
     """The phase with its time per iteration and per token, and its largest parts."""
     first = rows[0]
     mean = first["whole"] / first["iterations"]
-    of_phase = text.percent(first["whole"] / int(facts.length[facts.counted].sum()))
+    of_phase = text.percent(first["whole"] / int(facts.length[facts.is_counted].sum()))
     batch = "" if first["batch"] is None else f" of {text.times(first['batch'], 'request')}"
     token = "" if first["tokens"] in (None, 0) else f", {text.time(first['whole'] / first['tokens'])} per token"
     largest_parts = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_NAMED]]

@@ -22,13 +22,13 @@ class TraceAdvice:
         advice: The largest part of the step first.
         step_ns: Mean length of the steps that it is about.
         usual_step_ns: How long these take without the profiler, where that is known: what savings are of.
-        counted: Which steps these are.
+        is_counted: Which steps these are.
     """
 
     advice: tuple[Advice, ...]
     step_ns: int
     usual_step_ns: int
-    counted: NDArray[np.bool_]
+    is_counted: NDArray[np.bool_]
 
     def saved_frac(self, saving_ns: int) -> float:
         """A saving as a share of the step that it is of."""
@@ -40,4 +40,4 @@ def trace_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> TraceAdvi
     """Return the advice about a trace, given its diagnostics."""
     facts = Facts(trace)
     claims = tuple(advice(facts, diagnostics))
-    return TraceAdvice(claims, facts.step_ns, facts.usual_step_ns, facts.counted)
+    return TraceAdvice(claims, facts.step_ns, facts.usual_step_ns, facts.is_counted)

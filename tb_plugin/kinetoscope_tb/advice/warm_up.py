@@ -77,7 +77,7 @@ def warm_up(facts: Facts) -> Iterator[Advice]:
 
 def _first_steps(facts: Facts) -> Iterator[_Part]:
     """The first steps take longer than the others."""
-    warm = facts.complete & ~facts.counted
+    warm = facts.complete & ~facts.is_counted
     count = int(warm.sum())
     if not count:
         yield from _slow_first_step(facts)
@@ -109,11 +109,11 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
 def _slow_first_step(facts: Facts) -> Iterator[_Part]:
     """The first counted step takes much longer, since few operators do; it does no more work, or few steps are left."""
     row = slow_step(facts)
-    if row is None or facts.counted[:row].any():
+    if row is None or facts.is_counted[:row].any():
         return
-    others = facts.counted & (np.arange(facts.counted.size) != row)
+    others = facts.is_counted & (np.arange(facts.is_counted.size) != row)
     first, usual = int(facts.length[row]), float(np.median(facts.length[others]))
-    slow = slow_operators(facts, ~others & facts.counted)
+    slow = slow_operators(facts, ~others & facts.is_counted)
     if not slow.names:
         return
     other = f"the other {facts.noun}" if facts.count == 2 else f"the median other {facts.noun}"
@@ -211,7 +211,7 @@ def _longer_in_words(ratio: float) -> str:
 def _excess(facts: Facts, spans: Intervals) -> float:
     """By how much longer it lasts in a step of the warm-up than in the others."""
     lengths = length_within(spans, facts.windows.start, facts.windows.end)
-    return float(lengths[facts.complete & ~facts.counted].mean() - lengths[facts.counted].mean())
+    return float(lengths[facts.complete & ~facts.is_counted].mean() - lengths[facts.is_counted].mean())
 
 
 def _is_first_of_name(facts: Facts, rows: pl.Series) -> pl.Series:
@@ -244,7 +244,7 @@ def slow_step(facts: Facts) -> int | None:
     """The one counted step without a device that takes much longer than any other, if there is one."""
     if facts.has_device or facts.has_iterations or facts.count < 2:
         return None
-    lengths = np.where(facts.counted, facts.length, 0)
+    lengths = np.where(facts.is_counted, facts.length, 0)
     *_, second, longest = np.sort(lengths)
     return int(lengths.argmax()) if longest >= _LONGER * second else None
 
@@ -256,7 +256,7 @@ def slow_operators(facts: Facts, is_slow: NDArray[np.bool_]) -> SlowOperators:
         facts: Of the trace.
         is_slow: For each step whether it is one of these.
     """
-    others = facts.counted & ~is_slow
+    others = facts.is_counted & ~is_slow
     host = facts.trace.host_events.filter(pl.col("kind") == "operator", pl.col("step") >= 0)
     sums = host.group_by("name", "step").agg(pl.col("self_ns").sum())
     by_name = (

@@ -101,8 +101,8 @@ def _some_step_is_longer(facts: Facts, _: Advice) -> str:
     """All is well only if it is in each step; a server's iterations differ on purpose, and so do periodic updates."""
     if facts.count < 3 or facts.has_iterations:
         return ""
-    lengths = np.where(facts.counted, facts.length, 0)
-    median = float(np.median(facts.length[facts.counted]))
+    lengths = np.where(facts.is_counted, facts.length, 0)
+    median = float(np.median(facts.length[facts.is_counted]))
     if lengths.max() >= _OUTLIER * median:
         lengths = lengths - update_lengths(facts, periodic_updates(facts))
     longest = int(lengths.argmax())

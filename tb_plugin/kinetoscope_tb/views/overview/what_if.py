@@ -87,9 +87,9 @@ def _row(facts: Facts, given: TraceAdvice, claims: dict[str, Advice], less: dict
     spent = np.zeros(facts.trace.steps.height, np.int64)
     np.add.at(spent, path["step"].to_numpy(), of_path)
     mean_ns, per_step = given.usual_step_ns, _savings(explained, parts)
-    saved_ns = min(mean_ns, round(float(per_step[given.counted].mean())))
+    saved_ns = min(mean_ns, round(float(per_step[given.is_counted].mean())))
     words = ", ".join(dict.fromkeys(candidate.words for candidate in candidates))
-    path_ns = round(float(spent[given.counted].mean()))
+    path_ns = round(float(spent[given.is_counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
     bounds = _range(facts, explained, parts, per_step)
     return ",".join(less), words, path_ns, mean_ns, mean_ns - saved_ns, saved_ns, share, *bounds
