@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.advice.given import given_advice
+from kinetoscope_tb.advice.trace_advice import trace_advice
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.measures.recording.usual_step import usual_step
 from kinetoscope_tb.reader import read
@@ -26,7 +26,7 @@ NEAR = 1.6  # times as long: steps of a small training vary by a third from one 
 @cache
 def given(name):
     trace = read(FOLDER / f"{name}.pt.trace.json.gz")
-    return trace, given_advice(trace, tuple(diagnose(trace)))
+    return trace, trace_advice(trace, tuple(diagnose(trace)))
 
 
 @pytest.mark.parametrize("name", CAUSES)

@@ -173,7 +173,7 @@ def communication_of_ranks_on_the_host_is_that_of_the_steps_and_of_the_advice(tr
         return
     facts, ranks = Facts(trace), summary(trace).steps
     assert ranks["communication_ns"].to_list() == tables["steps"]["communication_ns"].to_list()
-    exposed = ranks.filter(facts.counted)["exposed_communication_ns"].mean()
+    exposed = ranks.filter(facts.is_counted)["exposed_communication_ns"].mean()
     sizes = [row.size_ns for row in communication(facts) if isinstance(row, Advice)]
     assert all(size == pytest.approx(exposed, abs=1) for size in sizes)
 

@@ -27,7 +27,7 @@ def assert_no_saving_exceeds_the_step_and_what_the_host_is_blamed_for_is_idle_ti
     if facts.has_device:
         late = facts.late
         blamed = late.loading + late.allocating + late.synchronizing + late.optimizer + late.host
-        idle = facts.exposed["idle"]
-        assert (blamed <= idle)[facts.counted].all()
+        idle = facts.exposure_parts["idle"]
+        assert (blamed <= idle)[facts.is_counted].all()
         parts = (late.loading, late.allocating, late.synchronizing, late.optimizer, late.host)
         assert min(int(part.min()) for part in parts) >= 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import blind.all_kinds  # noqa: F401  (`drawn` knows them by it)
 from blind.cases import drawn
-from kinetoscope_tb.advice.given import given_advice
+from kinetoscope_tb.advice.trace_advice import trace_advice
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views import RUN_VIEWS
@@ -38,7 +38,7 @@ def trace_of(recording):
 
 
 def claims(trace):
-    return given_advice(trace, tuple(diagnose(trace))).advice
+    return trace_advice(trace, tuple(diagnose(trace))).advice
 
 
 def with_operators(recording, name_of):
@@ -123,13 +123,13 @@ def test_numbers_of_ranks_change_only_the_numbers(numbers, late):
 
 
 def hold_bounds(trace):
-    given_claims = given_advice(trace, tuple(diagnose(trace)))
-    for claim in given_claims.advice:
+    findings = trace_advice(trace, tuple(diagnose(trace)))
+    for claim in findings.advice:
         halves, wholes = (what_if(trace, less=f"{claim.rule}:{percent}") for percent in (50, 100))
         if halves.is_empty():
             continue
         half, whole = halves["saved_ns"].item(), wholes["saved_ns"].item()
-        bound = given_claims.step_ns if claim.saving_ns is None else claim.saving_ns
+        bound = findings.step_ns if claim.saving_ns is None else claim.saving_ns
         assert 0 <= half <= whole <= bound, (claim.rule, half, whole, bound)
         if claim.saving_range is None:
             continue
@@ -138,7 +138,7 @@ def hold_bounds(trace):
         assert low <= half <= high, (claim.rule, low, half, high)
         assert low <= claim.saving_range[0], claim.rule
         assert high <= claim.saving_range[1], claim.rule
-    hold_bounds_together(trace, [claim.rule for claim in given_claims.advice if claim.saving_range])
+    hold_bounds_together(trace, [claim.rule for claim in findings.advice if claim.saving_range])
 
 
 def hold_bounds_together(trace, rules):

@@ -344,7 +344,7 @@ def unprofiled(answers: Answers) -> Amounts | None:
 
 def counts_all(answers: Answers) -> bool:
     """Whether advice is about all counted steps: none of them is warm-up."""
-    return bool(np.flatnonzero(answers.facts.counted).tolist() == counted_steps(answers.trace))
+    return bool(np.flatnonzero(answers.facts.is_counted).tolist() == counted_steps(answers.trace))
 
 
 def simulated(answers: Answers) -> Amounts | None:
@@ -414,7 +414,7 @@ def time_of_culprits(answers: Answers) -> Amounts | None:
 def idle_in_counted_steps(answers: Answers) -> Amounts | None:
     """The idle time of the device by cause, in the steps that advice is about."""
     table = answers.table("idle", per="step").filter(IS_DEVICE)
-    names = answers.trace.steps["name"].filter(pl.Series(answers.facts.counted))
+    names = answers.trace.steps["name"].filter(pl.Series(answers.facts.is_counted))
     table = table.filter(pl.col("step").is_in(names.implode()))
     causes = dict(zip(IDLE_COLUMNS, CAUSES, strict=True))
     return {causes[name]: int(table[name].sum()) for name in IDLE_COLUMNS}
@@ -761,7 +761,8 @@ QUANTITIES = (
             of_the_device(column("rank_steps.idle_other_ns", "step", also=["idle_loading_ns", "idle_collecting_ns"])),
             of_the_device(
                 Source(
-                    "advice", lambda a: dict(zip(a.trace.steps["name"], map(int, a.facts.exposed["idle"]), strict=True))
+                    "advice",
+                    lambda a: dict(zip(a.trace.steps["name"], map(int, a.facts.exposure_parts["idle"]), strict=True)),
                 )
             ),
         ),
@@ -775,7 +776,11 @@ QUANTITIES = (
                 Source(
                     "advice",
                     lambda a: dict(
-                        zip(a.trace.steps["name"], map(int, a.facts.exposed["exposed communication"]), strict=True)
+                        zip(
+                            a.trace.steps["name"],
+                            map(int, a.facts.exposure_parts["exposed communication"]),
+                            strict=True,
+                        )
                     ),
                 )
             ),

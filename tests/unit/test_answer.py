@@ -73,7 +73,7 @@ def test_a_claim_that_a_view_contradicts_is_uncertain_in_its_measurement():
 
 def test_what_is_unknown_besides_is_said_with_its_reason():
     trace = host_bound()
-    unknown = advice(Facts(trace))[-1].unknown
+    unknown = advice(Facts(trace))[-1].open_questions
     said = {gap.topic: gap.reason for gap in recording_answer(trace, EVERY_VIEW, cached_frame).not_said}
     assert unknown
     assert {gap.topic: gap.reason for gap in unknown}.items() <= said.items()

@@ -10,30 +10,32 @@ from numpy.typing import NDArray
 from ..arrays.gather import gather
 from ..trace import Trace
 from ..trace.row_filters import Events
-from .given import Given
 from .model import Advice
+from .trace_advice import TraceAdvice
 
 _LEAST = 0.5  # of the device time of a row: with less, the advice is about other work
 
 
-def advice_about(trace: Trace, given: Given, events: Events, is_named: Callable[[Advice], bool]) -> list[Advice]:
+def advice_about(
+    trace: Trace, findings: TraceAdvice, events: Events, is_named: Callable[[Advice], bool]
+) -> list[Advice]:
     """The advice that names a row, or that is about most of the device time behind it, the largest first.
 
     Args:
         trace: The trace.
-        given: All advice.
+        findings: All advice.
         events: The events behind the row.
         is_named: Whether the row is among those that the advice's view and filter show.
     """
     work = _device_work(trace, events)
-    in_step = gather(given.counted, trace.device_events["step"].to_numpy()[work], missing=False)
+    in_step = gather(findings.is_counted, trace.device_events["step"].to_numpy()[work], missing=False)
     work = work[in_step]
     dur = np.maximum(trace.device_events["dur_ns"].to_numpy()[work], 0)
 
     def is_most(mask: NDArray[np.bool_]) -> bool:
         return bool(dur.sum() > 0 and dur[mask].sum() >= _LEAST * dur.sum())
 
-    return [one for one in given.advice if is_named(one) or is_most(_work_of(trace, one, work))]
+    return [claim for claim in findings.advice if is_named(claim) or is_most(_work_of(trace, claim, work))]
 
 
 def _device_work(trace: Trace, events: Events) -> NDArray[np.int64]:

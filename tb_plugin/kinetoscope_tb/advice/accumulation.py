@@ -13,7 +13,7 @@ from ..arrays.intervals import Intervals, Ints, length_within, merge
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from .facts import Facts, is_optimizer, launched_within
-from .model import Cleared
+from .model import ClearedTopic
 
 _MOST = 0.5  # of some time
 
@@ -56,7 +56,7 @@ def _period(steps: NDArray[np.integer], count: int) -> int:
     return period if steps[0] < period and count - steps[-1] <= period else 0
 
 
-def accumulation(facts: Facts, which: NDArray[np.bool_], extra_ns: float) -> Cleared | None:
+def accumulation(facts: Facts, which: NDArray[np.bool_], extra_ns: float) -> ClearedTopic | None:
     """That devices compute longer in some steps since an optimizer updates there, once in so many steps; else None.
 
     Args:
@@ -71,18 +71,18 @@ def accumulation(facts: Facts, which: NDArray[np.bool_], extra_ns: float) -> Cle
     return _verdict(facts, updates) if update_ns >= _MOST * extra_ns * len(facts.computation_of_devices) else None
 
 
-def accumulation_on_host(facts: Facts, spans: Intervals) -> Cleared | None:
+def accumulation_on_host(facts: Facts, spans: Intervals) -> ClearedTopic | None:
     """The same of what the host does at some times, if that is mostly to update."""
     updates = periodic_updates(facts)
     update_ns, whole_ns = length_within(updates.spans, *spans).sum(), (spans[1] - spans[0]).sum()
     return _verdict(facts, updates) if updates.period and update_ns >= _MOST * whole_ns else None
 
 
-def _verdict(facts: Facts, updates: Updates) -> Cleared:
+def _verdict(facts: Facts, updates: Updates) -> ClearedTopic:
     """That the updates are as they should be, with their share of the average step."""
     share = facts.percent(facts.mean(update_lengths(facts, updates)))
     often = f"once in {text.times(updates.period, 'step')} (gradient accumulation)"
-    return Cleared("gradient accumulation", f"{share} in `Optimizer.step`, {often}")
+    return ClearedTopic("gradient accumulation", f"{share} in `Optimizer.step`, {often}")
 
 
 def update_lengths(facts: Facts, updates: Updates) -> Ints:

@@ -3,7 +3,7 @@
 Each rule looks at the counted (complete) steps and reports only costs that recur: a share of the mean step that is
 larger than the standard error of that mean. Idle time caused by the host is split between the rules, and so are
 kernels, so that no two of them claim the same time. What a rule's candidate would save is what the re-simulated steps
-save; it is an upper bound. Rules without enough data report `Unknown`, not advice.
+save; it is an upper bound. Rules without enough data report an `OpenQuestion`, not advice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .extra_work import grouped_optimizer, growing_inputs, longer_host_steps, lo
 from .facts import LEAST_SHARE, Facts, launched_within
 from .faults import EVERYTHING, RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .lost_rows import lost_rows
-from .model import Advice, Cleared, Confidence, Culprit, Result, Unknown
+from .model import Advice, ClearedTopic, Confidence, Culprit, OpenQuestion, Result
 from .witnesses import examine
 
 NOTHING = "nothing_to_fix"
@@ -88,7 +88,7 @@ _RULES = (
     server_host.server_function,
     server_host.iterations_without_graphs,
     host.data_loading,
-    host.synchronizing,
+    host.synchronization,
     host.host_bound,
     host.launch_calls,
     repetition.repeated_gap,
@@ -112,7 +112,7 @@ _RULES = (
     communication.communication,
     device.uneven_devices,
     device.data_parallel,
-    device.filling,
+    device.small_kernels,
     device.memory,
     kernels.kernels,
     recomputation,
@@ -142,25 +142,27 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         return [faults.about(EVERYTHING) if faults.hide_an_end else _about_unrecorded_device(device)]
     if not facts.step_ns:
         return faults.without_steps() or [_about_no_time(facts.trace)]
-    results = [each for rule in _RULES for each in rule(facts)]
-    sizes_ns = {each.rule: each.size_ns or each.saving_ns or 0 for each in results if isinstance(each, Advice)}
-    if any(isinstance(each, Advice) and each.candidate for each in results):
+    results = [result for rule in _RULES for result in rule(facts)]
+    sizes_ns = {
+        result.rule: result.size_ns or result.saving_ns or 0 for result in results if isinstance(result, Advice)
+    }
+    if any(isinstance(result, Advice) and result.candidate for result in results):
         from .savings import simulate  # the graph and the simulation, for advice that saves something
 
         results = simulate(facts, results)
     results = [_of_usual_step(facts, s, sizes_ns[s.rule]) if isinstance(s, Advice) else s for s in results]
-    ranked = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
-    given = faults.judge([*_unknown_part(facts, results, ranked), *ranked], _MOSTLY)
+    ranked_claims = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
+    claims = faults.judge([*_unknown_part(facts, results, ranked_claims), *ranked_claims], _MOSTLY)
     loss = [*lost_rows(facts, diagnostics)]
-    is_doubtful = any(each.rule == RECORDING_FAULTS for each in given)
+    is_doubtful = any(claim.rule == RECORDING_FAULTS for claim in claims)
     if loss or is_doubtful:
-        sure = [s for s in results if not isinstance(s, Cleared) or faults.clears(s)]
+        sure = [s for s in results if not isinstance(s, ClearedTopic) or faults.clears(s)]
         results, is_doubtful = sure, is_doubtful or len(sure) < len(results)
-    rest = _rest(facts, results, given)
-    rest = rest if given else examine(facts, rest)
+    rest = _rest(facts, results, claims)
+    rest = rest if claims else examine(facts, rest)
     if is_doubtful:
-        rest = faults.judge_rest(rest, [s for s in results if isinstance(s, Cleared) and not s.lost_ns])
-    return [*loss, *given, rest]
+        rest = faults.judge_rest(rest, [s for s in results if isinstance(s, ClearedTopic) and not s.lost_ns])
+    return [*loss, *claims, rest]
 
 
 def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
@@ -191,7 +193,7 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     return sorted(claims, key=order)
 
 
-def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleared:
+def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | ClearedTopic:
     """A claim about time in which devices don't compute, with what it saves of a step without the profiler, in words.
 
     None if that is next to nothing.
@@ -208,7 +210,7 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
     takes = f"{facts.step} takes {text.time(usual_ns)}"
     if most_ns < LEAST_SHARE * usual_ns:
         words = claim.rule.replace("_", " ")
-        return Cleared(words, f"{facts.percent(size_ns)} for {words} while the profiler runs (without it {takes})")
+        return ClearedTopic(words, f"{facts.percent(size_ns)} for {words} while the profiler runs (without it {takes})")
     title, evidence = claim.title, claim.evidence
     if most_ns < _LESS * size_ns:
         evidence += f" Without the profiler {takes}: at most {text.time(most_ns)} of it can be saved."
@@ -262,29 +264,29 @@ def _about_unrecorded_device(device: UnrecordedDevice) -> Advice:
     )
 
 
-def _unknown_part(facts: Facts, results: Sequence[Result], ranked: Sequence[Advice]) -> list[Advice]:
+def _unknown_part(facts: Facts, results: Sequence[Result], ranked_claims: Sequence[Advice]) -> list[Advice]:
     """That most of the step is unknown, if all that is known besides is uncertain and less than half as large.
 
     If it is in one operator of whose work there is no model, also if that is certain and less than a third as large.
     """
-    unknown = max((s for s in results if isinstance(s, Unknown)), key=lambda u: u.size_ns, default=None)
-    if unknown is None or facts.share(unknown.size_ns) < _MOST or not ranked:
+    question = max((s for s in results if isinstance(s, OpenQuestion)), key=lambda u: u.size_ns, default=None)
+    if question is None or facts.share(question.size_ns) < _MOST or not ranked_claims:
         return []
-    has_no_model = unknown.culprit.operator is not None and bool(unknown.action)
-    part = 1 / 2 if ranked[0].confidence == "low" else 1 / 3 if has_no_model else 0
-    if not part or ranked[0].weight_ns > part * unknown.size_ns:
+    has_no_model = question.culprit.operator is not None and bool(question.action)
+    part = 1 / 2 if ranked_claims[0].confidence == "low" else 1 / 3 if has_no_model else 0
+    if not part or ranked_claims[0].weight_ns > part * question.size_ns:
         return []
     return [
         Advice(
             UNKNOWN_PART,
-            f"For {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown {unknown.words}.",
-            f"{unknown.reason[0].upper()}{unknown.reason[1:]}.",
-            unknown.action or _how_to_rate(facts),
+            f"For {facts.percent(question.size_ns)} of {facts.unit} it is unknown {question.words}.",
+            f"{text.capitalize(question.reason)}.",
+            question.action or _how_to_rate(facts),
             None,
             "cannot_tell",
-            unknown.view,
-            size_ns=unknown.size_ns,
-            culprit=unknown.culprit,
+            question.view,
+            size_ns=question.size_ns,
+            culprit=question.culprit,
         )
     ]
 
@@ -306,21 +308,21 @@ def _where_to_look(facts: Facts) -> str:
     return _ANNOTATE if was_on(facts.trace, "with_stack") else _RECORD
 
 
-def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> Advice:
+def _rest(facts: Facts, results: Sequence[Result], claims: Sequence[Advice]) -> Advice:
     """What is fine, and what is unknown."""
-    unknown = [s for s in results if isinstance(s, Unknown)]
+    questions = [s for s in results if isinstance(s, OpenQuestion)]
     has_advice = any(isinstance(s, Advice) for s in results)
-    cleared = [s for s in results if isinstance(s, Cleared) and not (has_advice and s.lost_ns)]
-    evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared) + "." if cleared else ""
-    evidence += _losses(facts, [s for s in results if isinstance(s, Cleared) and s not in cleared], given)
-    evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in unknown)
+    cleared_topics = [s for s in results if isinstance(s, ClearedTopic) and not (has_advice and s.lost_ns)]
+    evidence = f"Of {facts.unit}: " + ", ".join(c.evidence for c in cleared_topics) + "." if cleared_topics else ""
+    evidence += _losses(facts, [s for s in results if isinstance(s, ClearedTopic) and s not in cleared_topics], claims)
+    evidence += "".join(f" Unknown: {u.topic}, because {u.reason}." for u in questions)
     rates_nothing = facts.has_operators and not facts.has_device
     evidence += " How fast these operators could be on this processor isn't known." if rates_nothing else ""
-    topics = text.enumeration([c.topic for c in cleared]) if cleared else "what was checked"
-    is_known: Confidence = "medium" if unknown or rates_nothing else "high"
+    topics = text.enumeration([c.topic for c in cleared_topics]) if cleared_topics else "what was checked"
+    is_known: Confidence = "medium" if questions or rates_nothing else "high"
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
     evidence += facts.annotated_words if confidence == "cannot_tell" else ""
-    largest = max(unknown, key=lambda u: u.size_ns, default=Unknown("", ""))
+    largest = max(questions, key=lambda u: u.size_ns, default=OpenQuestion("", ""))
     return Advice(
         NOTHING,
         title,
@@ -330,19 +332,19 @@ def _rest(facts: Facts, results: Sequence[Result], given: Sequence[Advice]) -> A
         confidence,
         "exposed_time" if facts.has_device else "steps",
         culprit=largest.culprit if confidence == "cannot_tell" else Culprit(),
-        unknown=tuple(unknown),
+        open_questions=tuple(questions),
     )
 
 
-def _losses(facts: Facts, losses: Sequence[Cleared], given: Sequence[Advice]) -> str:
+def _losses(facts: Facts, losses: Sequence[ClearedTopic], claims: Sequence[Advice]) -> str:
     """Large parts of the step without a claim of their own: those that claims cover, and the others; as sentences."""
-    parts = [loss for loss in losses if _is_covered(facts, loss, given)]
+    parts = [loss for loss in losses if _is_covered(facts, loss, claims)]
     others = [loss for loss in losses if loss not in parts]
     kinds = (("Part of the above", parts), ("Without advice", others))
     return "".join(f" {words}: {', '.join(loss.evidence for loss in kind)}." for words, kind in kinds if kind)
 
 
-def _is_covered(facts: Facts, loss: Cleared, given: Sequence[Advice]) -> bool:
+def _is_covered(facts: Facts, loss: ClearedTopic, claims: Sequence[Advice]) -> bool:
     """Whether most of a loss is of rows that a claim is about, or that are launched by what it is about.
 
     A loss on the host is covered by what saves as much of the host's operators and calls.
@@ -351,14 +353,15 @@ def _is_covered(facts: Facts, loss: Cleared, given: Sequence[Advice]) -> bool:
         return any(
             (claim.candidate.spans is not None or set(claim.candidate.classes) & set(loss.candidate.classes))
             and (claim.saving_ns or 0) >= _COVERED * loss.lost_ns
-            for claim in given
+            for claim in claims
             if claim.candidate
         )
     if loss.rows is None or loss.row_ns is None:
         return False
-    candidates = [claim.candidate for claim in given if claim.candidate]
-    covers = launched_within(facts.trace, merge([each.spans for each in candidates if each.spans]))
-    covers[np.concatenate([[], *(each.rows for each in candidates if each.rows is not None)]).astype(np.int64)] = True
+    candidates = [claim.candidate for claim in claims if claim.candidate]
+    covers = launched_within(facts.trace, merge([candidate.spans for candidate in candidates if candidate.spans]))
+    rows = [candidate.rows for candidate in candidates if candidate.rows is not None]
+    covers[np.concatenate([[], *rows]).astype(np.int64)] = True
     return bool(loss.row_ns[covers[loss.rows]].sum() >= _COVERED * loss.row_ns.sum())
 
 
@@ -370,12 +373,12 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     unit = f"{facts.step} without the profiler" if facts.usual_step and facts.has_device else facts.unit
     verb = "compute" if facts.waits == "wait" else "computes"
     what = f"{facts.device} {verb}" if facts.has_device else "operators run on the CPU"
-    unknown = max((u for u in results if isinstance(u, Unknown)), key=lambda u: u.size_ns, default=None)
-    is_much = unknown is not None and facts.share(unknown.size_ns) > _LITTLE
-    if unknown and is_much and part - facts.share(unknown.size_ns) < _MOSTLY <= part:
-        title = f"What costs most can't be said: for {facts.percent(unknown.size_ns)} of {facts.unit} it is unknown"
-        return f"{title} {unknown.words}.", "cannot_tell"
+    question = max((u for u in results if isinstance(u, OpenQuestion)), key=lambda u: u.size_ns, default=None)
+    is_much = question is not None and facts.share(question.size_ns) > _LITTLE
+    if question and is_much and part - facts.share(question.size_ns) < _MOSTLY <= part:
+        title = f"What costs most can't be said: for {facts.percent(question.size_ns)} of {facts.unit} it is unknown"
+        return f"{title} {question.words}.", "cannot_tell"
     if part < _MOSTLY:
         return f"No cause stands out, though {what} for only {text.percent(part)} of {unit}.", "cannot_tell"
-    dominant = "".join(f", {s.dominant}" for s in results if isinstance(s, Cleared) and s.dominant)
+    dominant = "".join(f", {s.dominant}" for s in results if isinstance(s, ClearedTopic) and s.dominant)
     return f"Nothing stands out: {what} for {text.percent(part)} of {unit}{dominant}.", is_known

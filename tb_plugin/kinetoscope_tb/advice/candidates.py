@@ -56,7 +56,7 @@ def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8
     if candidate.waits:
         at = what_if.waiting_nodes
         own_ns, time = what_if.pace.own_ns[at], nodes.boundaries.time[at]
-        for_unrecorded = _MOSTLY * own_ns < _within(candidate.unrecorded, time - own_ns, time)
+        for_unrecorded = _MOSTLY * own_ns < _within(candidate.unrecorded_work, time - own_ns, time)
         percents[at] = np.where(for_unrecorded, np.uint8(0), WAITS + _ALL)
     return percents
 

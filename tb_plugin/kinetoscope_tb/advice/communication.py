@@ -25,7 +25,7 @@ from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
 from ..names.roles import axis_of_group
 from .facts import Facts
-from .model import COMMUNICATING, Advice, Candidate, Cleared, Exposure, KindOfCalls, Unknown
+from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Exposure, KindOfCalls, OpenQuestion
 
 _EXPOSED = 0.05
 _MOSTLY = 0.5  # of the exposed time
@@ -91,7 +91,7 @@ _SERVING_REMEDY = (
 )
 
 
-def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     """Communication that no computation hides."""
     trace = facts.trace
     on_device = facts.has_device and bool(trace.device_events["is_communication"].any())
@@ -100,20 +100,20 @@ def communication(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     if not (on_device or on_host.any()):
         return
     if not on_device and map_categories(names, is_queued_communication)[on_host].any():
-        yield Unknown("what communication costs", "only the host's calls were recorded, not how long data moved")
+        yield OpenQuestion("what communication costs", "only the host's calls were recorded, not how long data moved")
         return
-    lengths = facts.exposed["exposed communication"] if on_device else _on_host(facts)
-    if cleared := facts.cleared("communication", lengths, "exposed communication", _EXPOSED):
-        yield cleared
+    lengths = facts.exposure_parts["exposed communication"] if on_device else _on_host(facts)
+    if cleared_topic := facts.cleared_topic("communication", lengths, "exposed communication", _EXPOSED):
+        yield cleared_topic
         return
     saving = facts.mean(lengths)
-    whole = facts.mean(facts.exposed["communication"]) if on_device else 0
+    whole = facts.mean(facts.exposure_parts["communication"]) if on_device else 0
     share = text.percent(1 - saving / whole) if whole else ""
-    hidden = f" Of {text.time(whole)} of communication{_per(facts)} computation hides {share}." if whole else ""
+    overlap = f" Of {text.time(whole)} of communication{_per(facts)} computation hides {share}." if whole else ""
     through_host = facts.has_device and not on_device
     exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
     computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"
-    start = f"For {facts.part_of(lengths)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{hidden}"
+    start = f"For {facts.part_of(lengths)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{overlap}"
     exposure, remedy, small = _calls(facts, saving, on_device=on_device)
     end = " It goes through the host (gloo), though a GPU computes." if through_host else ""
     yield Advice(
@@ -155,34 +155,34 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
     trace = facts.trace
     rows = CallRows.of(trace)
     groups = Groups(trace)
-    every = calls(trace, rows, groups)
-    is_of_layers = _are_of_layers(facts, rows.op, every["group"], groups.frame()["description"])
-    every = every.with_columns(is_of_layers=pl.Series(is_of_layers, dtype=pl.Boolean))
-    every = every.filter(pl.col("exposed_ns") > 0)
-    counted = every.filter(pl.col("step").is_in(np.flatnonzero(facts.counted)))
-    kinds = counted.group_by("kind").agg(pl.col("exposed_ns").sum())
+    all_calls = calls(trace, rows, groups)
+    is_of_layers = _are_of_layers(facts, rows.op, all_calls["group"], groups.frame()["description"])
+    all_calls = all_calls.with_columns(is_of_layers=pl.Series(is_of_layers, dtype=pl.Boolean))
+    exposed_calls = all_calls.filter(pl.col("exposed_ns") > 0)
+    counted_calls = exposed_calls.filter(pl.col("step").is_in(np.flatnonzero(facts.is_counted)))
+    kinds = counted_calls.group_by("kind").agg(pl.col("exposed_ns").sum())
     kinds = kinds.sort("exposed_ns", "kind", descending=[True, False])
     kind_of_calls, remedy, small = None, _REMEDY, ""
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
-        often = counted.filter(pl.col("kind") == kind).height / facts.count
+        often = counted_calls.filter(pl.col("kind") == kind).height / facts.count
         calls_text = f"{text.often(often)} call{'' if often == 1 else 's'} {facts.per}"
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
         rest = f"; {text.enumeration(others)}" if others else ""
-        fastest = _fastest_large_call(counted, kind)
+        fastest = _fastest_large_call(counted_calls, kind)
         kind_of_calls = KindOfCalls(kind, text.percent(longest / whole), calls_text, rest, fastest)
-        remedy = _remedy_of(kind, counted.filter(pl.col("kind") == kind))
-        are_many, mostly = _many_calls(counted, kind, facts, on_device=on_device)
+        remedy = _remedy_of(kind, counted_calls.filter(pl.col("kind") == kind))
+        are_many, mostly = _many_calls(counted_calls, kind, facts, on_device=on_device)
         if are_many and longest >= _MOSTLY * whole:
             small = mostly
             remedy = remedy if kind == "barrier" or remedy == _SMALL_GATHERS else f"{_COALESCE} {remedy}"
-    of_steps = every.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.counted)]))
-    waited = _least_waiting(of_steps, facts, exposed_ns) if on_device else 0.0
-    if waited < _MOSTLY * exposed_ns:
+    of_steps = exposed_calls.filter(pl.col("step").is_in([NONE, *np.flatnonzero(facts.is_counted)]))
+    least_wait_ns = _least_wait_ns(of_steps, facts, exposed_ns) if on_device else 0.0
+    if least_wait_ns < _MOSTLY * exposed_ns:
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         exposure = Exposure("", kind_of_calls, None, _per(facts))
         return exposure, remedy if is_of_any_job else _SERVING_REMEDY, small
-    return Exposure("", kind_of_calls, waited, _per(facts)), WAITING, small
+    return Exposure("", kind_of_calls, least_wait_ns, _per(facts)), WAITING, small
 
 
 def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descriptions: pl.Series) -> NDArray[np.bool_]:
@@ -263,7 +263,7 @@ def _many_calls(calls: pl.DataFrame, kind: str, facts: Facts, *, on_device: bool
     return True, f", most of it in {text.often(often)} {small}calls of {kind} {facts.per}"
 
 
-def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:
+def _least_wait_ns(calls: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:
     """The exposed time per step in which these calls, on a device, can't have moved data.
 
     Calls may overlap, so the longest time that each needs is subtracted from the time of all. A broadcast's root waits
@@ -272,8 +272,8 @@ def _least_waiting(timed: pl.DataFrame, facts: Facts, exposed_ns: int) -> float:
     is_bounded = pl.col("kind").is_in(SYNCHRONIZING) & (pl.col("bytes") >= 0)
     fastest = pl.col("dur_ns").min().over("kind", "group", "bytes", "dtype")
     bound = pl.min_horizontal("exposed_ns", _CALL_NS + _BYTE_NS * pl.col("bytes"), _EQUAL * fastest)
-    moving = timed.select(pl.when(is_bounded).then(bound).otherwise("exposed_ns").sum()).item() / facts.count
-    return float(min(exposed_ns, timed["exposed_ns"].sum() / facts.count) - moving)
+    transfer_ns = calls.select(pl.when(is_bounded).then(bound).otherwise("exposed_ns").sum()).item() / facts.count
+    return float(min(exposed_ns, calls["exposed_ns"].sum() / facts.count) - transfer_ns)
 
 
 def _on_host(facts: Facts) -> Ints:

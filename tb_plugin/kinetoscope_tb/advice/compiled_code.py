@@ -24,7 +24,7 @@ from ..names.compiled_code import (
     region_id,
 )
 from .facts import LEAST_SHARE, Facts
-from .model import Advice, Cleared
+from .model import Advice, ClearedTopic
 
 _NAMED = 3
 _MOST = 0.8  # of the steps: a graph break recurs with its frame
@@ -98,21 +98,21 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
     if cost is None or cost.is_first:
         return
     frames = [f"frame {frame} ({text.times(number + 1, 'version')} so far)" for frame, number in cost.again.items()]
-    named = f" It compiled {text.enumeration(frames[:_NAMED])} again." if frames else ""
+    which_frames = f" It compiled {text.enumeration(frames[:_NAMED])} again." if frames else ""
     ends = [
         f" Torch gave frame {frame} up after {number} versions, and ran it uncompiled then, as it does at its limit "
         "(`torch._dynamo.config.recompile_limit`)."
         for frame, number in cost.limits.items()
     ]
-    place = place_at(facts.trace, *_start(facts, int(cost.rows[0])))
-    where = f" One is called at `{place.caller}`." if place and place.caller else ""
+    location = place_at(facts.trace, *_start(facts, int(cost.rows[0])))
+    where = f" One is called at `{location.caller}`." if location and location.caller else ""
     verb = "recompiles" if cost.again else "compiles"
     yield Advice(
         "recompiles",
         f"torch.compile {verb} in {cost.steps} of {text.times(facts.count, facts.noun)}, which takes "
         f"{facts.percent(cost.saving_ns)} of {facts.unit}.",
-        f"{text.times(cost.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(cost.saving_ns)}.{named}"
-        f"{where}{''.join(ends[:_NAMED])}",
+        f"{text.times(cost.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(cost.saving_ns)}."
+        f"{which_frames}{where}{''.join(ends[:_NAMED])}",
         "Find the guard that fails with `TORCH_LOGS=recompiles`; pad inputs to a few shapes, or mark sizes that change "
         "(`torch._dynamo.mark_dynamic`, `dynamic=True`).",
         None,
@@ -125,7 +125,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
 
 
 def _is_counted(facts: Facts) -> NDArray[np.bool_]:
-    return gather(facts.counted, facts.trace.host_events["step"].to_numpy(), missing=False)
+    return gather(facts.is_counted, facts.trace.host_events["step"].to_numpy(), missing=False)
 
 
 def _start(facts: Facts, row: int) -> tuple[int, int]:
@@ -146,17 +146,17 @@ def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
     regions = np.flatnonzero(map_categories(host["name"], is_compiled_region))
     first = regions[np.unique(codes[regions], return_index=True)[1]]
     around = nearest(np.isin(np.arange(host.height), regions), host["parent"].to_numpy())[compilations]
-    place = np.searchsorted(regions, compilations)
-    following = np.where(place < regions.size, np.append(regions, NONE)[place], NONE)
-    compiled = np.where(around == NONE, following, around).astype(np.int32)
+    index = np.searchsorted(regions, compilations)
+    next_regions = np.where(index < regions.size, np.append(regions, NONE)[index], NONE)
+    own_regions = np.where(around == NONE, next_regions, around).astype(np.int32)
     thread = host["thread"].to_numpy()
-    is_own = np.isin(compiled, first) & (gather(thread, compiled) == thread[compilations])
-    compiled = compiled[is_own]
-    identities = map(region_id, host["name"][np.unique(compiled)].cast(pl.String).to_list())
-    return dict(sorted(each for each in identities if each is not None))
+    is_own = np.isin(own_regions, first) & (gather(thread, own_regions) == thread[compilations])
+    own_regions = own_regions[is_own]
+    identities = map(region_id, host["name"][np.unique(own_regions)].cast(pl.String).to_list())
+    return dict(sorted(identity for identity in identities if identity is not None))
 
 
-def graph_breaks(facts: Facts) -> Iterator[Advice | Cleared]:
+def graph_breaks(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Time between the compiled graphs of frames that torch.compile cut."""
     breaks = find_graph_breaks(facts.trace)
     inner = breaks.inner & _is_counted(facts)
@@ -164,27 +164,27 @@ def graph_breaks(facts: Facts) -> Iterator[Advice | Cleared]:
     if not inner.any() or steps < _MOST * facts.count or not breaks.between[0].size:
         return
     lengths = facts.late.breaking if facts.has_device else facts.host_time.lengths["breaking"]
-    if cleared := facts.cleared("graph breaks", lengths, "between compiled graphs"):
-        yield cleared
+    if cleared_topic := facts.cleared_topic("graph breaks", lengths, "between compiled graphs"):
+        yield cleared_topic
         return
-    yield _broken(facts, breaks.outer & _is_counted(facts), inner, lengths)
+    yield _advice_on_breaks(facts, breaks.outer & _is_counted(facts), inner, lengths)
 
 
-def _broken(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.bool_], lengths: Ints) -> Advice:
+def _advice_on_breaks(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.bool_], lengths: Ints) -> Advice:
     host = facts.trace.host_events
     saving, breaks = facts.mean(lengths), int(inner.sum()) / facts.count
     names = sorted({str(name) for name in host["name"].filter(pl.Series(outer)).unique()})
-    place = place_at(facts.trace, *_start(facts, int(outer.argmax())))
-    where = f", called at `{place.caller}`" if place and place.caller else ""
+    location = place_at(facts.trace, *_start(facts, int(outer.argmax())))
+    where = f", called at `{location.caller}`" if location and location.caller else ""
     regions = text.enumeration([f"`{name}`" for name in names[:_NAMED]])
-    waiting = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""
+    device_waits = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""
     return Advice(
         "graph_breaks",
         f"Graph breaks cut compiled code into pieces: {text.often(breaks)} {facts.per}, with "
         f"{facts.percent(saving)} of {facts.unit} spent between compiled graphs.",
         f"{regions}{where} evaluate{'s' if len(names) == 1 else ''} {text.times(breaks, 'more region')} within: what "
         f"follows each break. {facts.part_of(lengths)} go to guards and to Python between{facts.recurs(lengths)}."
-        f"{waiting}",
+        f"{device_waits}",
         "Find the reasons with `TORCH_LOGS=graph_breaks` or `fullgraph=True`: prints, `.item()`, calls that Dynamo "
         "doesn't trace.",
         None,

@@ -18,7 +18,7 @@ from ..measures.time.step_subset import belongs_to_steps
 from ..names import text
 from ..names.device_work import copies_between_devices, copies_to_host, is_pageable
 from .facts import Facts, aten_operators
-from .model import Advice, Candidate, Cleared
+from .model import Advice, Candidate, ClearedTopic
 
 COPY_LESS_OF_CACHE = (
     "Copy less: requests whose KV cache fits in the device's memory aren't swapped (fewer at a time, more memory for "
@@ -33,14 +33,14 @@ _REPEATED, _LARGE_BYTES = 4, 1 << 20  # so many large copies of one size per ste
 _SMALL_NS = 25_000  # a copy that takes less time than the host takes to launch it
 
 
-def copies(facts: Facts) -> Iterator[Advice | Cleared]:
+def copies(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Copies between host and device that no kernel hides."""
     if not facts.has_device:
         return
     between = _copies(facts, lambda name: bool(_BETWEEN.search(name)))
     is_small = _are_small(facts, between)
     lengths, pageable = _lengths(facts, between, with_host=is_small)
-    if verdict := facts.cleared("copies", lengths, "copying between host and device"):
+    if verdict := facts.cleared_topic("copies", lengths, "copying between host and device"):
         of = _of_steps(facts, between)
         yield replace(verdict, rows=of["row"].to_numpy(), row_ns=of["dur_ns"].to_numpy())
         return
@@ -183,7 +183,7 @@ def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
     """The copies among these in the steps that count, with the number of each as `row`."""
     columns = ("name", "device", "stream", "dur_ns", "bytes", "launch")
     rows = facts.trace.device_events.select(columns).with_row_index("row")
-    belong = belongs_to_steps(facts.trace, "device_events", np.flatnonzero(facts.counted).tolist())
+    belong = belongs_to_steps(facts.trace, "device_events", np.flatnonzero(facts.is_counted).tolist())
     return rows.filter(pl.Series(which & belong, dtype=pl.Boolean))
 
 

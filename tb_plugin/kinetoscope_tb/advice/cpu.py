@@ -35,7 +35,7 @@ from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
 from .host import DENSE_GRADIENT, SPARSE, grouped_update
 from .interpreter_lock import REMEDY, lock_holder
 from .kernel_text import DOUBLES_FASTER, IN_FLOAT, has_doubles, use_fused
-from .model import Advice, Candidate, Cleared, Culprit
+from .model import Advice, Candidate, ClearedTopic, Culprit
 
 _FULL = 0.9  # of all cores in use: then a thread that is ready waits for one
 _ALONE = 1.2  # cores: one thread, and a little of others
@@ -120,16 +120,16 @@ class _OffProcessor(NamedTuple):
 
 def _off_processor(facts: Facts) -> _OffProcessor | None:
     """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more."""
-    windows, counted = facts.windows, facts.counted
-    use = ProcessorUse.of(facts.trace, windows.start[counted], windows.end[counted])
+    windows, is_counted = facts.windows, facts.is_counted
+    use = ProcessorUse.of(facts.trace, windows.start[is_counted], windows.end[is_counted])
     if use is None or use.machine is None:
         return None
     parts = facts.host_time.lengths
     off = (facts.length * max(0.0, 1 - use.cores)).astype(np.int64)
-    unexplained = np.maximum(off - parts["waiting"] - parts["loading"] - parts["communicating"], 0)
-    in_rest = np.minimum(unexplained, parts["rest"])
+    unexplained_ns = np.maximum(off - parts["waiting"] - parts["loading"] - parts["communicating"], 0)
+    in_rest = np.minimum(unexplained_ns, parts["rest"])
     waits = in_rest if use.machine < _FULL else np.zeros_like(in_rest)
-    return _OffProcessor(use, waits, np.minimum(unexplained - in_rest, parts["operators"] + parts["calling"]))
+    return _OffProcessor(use, waits, np.minimum(unexplained_ns - in_rest, parts["operators"] + parts["calling"]))
 
 
 def _is_meant(facts: Facts) -> bool:
@@ -137,21 +137,23 @@ def _is_meant(facts: Facts) -> bool:
     return facts.has_operators and not facts.has_device
 
 
-def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
+def main_thread_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """The main thread waits for another thread, a lock, a file or a sleep while no operator runs."""
     if not _is_meant(facts):
         return
     time, off = facts.host_time, _off_processor(facts)
-    recorded = time.lengths["waiting"]
-    lengths = recorded + (off.waits if off else 0)
-    if cleared := facts.cleared("waits of the main thread", lengths, "waiting for threads, locks and files"):
+    recorded_waits = time.lengths["waiting"]
+    lengths = recorded_waits + (off.waits if off else 0)
+    if cleared_topic := facts.cleared_topic(
+        "waits of the main thread", lengths, "waiting for threads, locks and files"
+    ):
         if not facts.trace.python_calls.is_empty():
-            yield cleared
+            yield cleared_topic
         return
     saving = facts.mean(lengths)
     shares = places(facts.trace, time.thread, time.spans["waiting"])
-    named = _in_words(shares)
-    by_frames = f" Of what Python recorded of it: {named}." if named and facts.is_worth(recorded) else ""
+    locations = _in_words(shares)
+    by_frames = f" Of what Python recorded of it: {locations}." if locations and facts.is_worth(recorded_waits) else ""
     by_counters = _by_counters(facts, off)
     what = describe_wait(shares[0][0].frame) if by_frames else ""
     where, culprit = in_program(facts, time.spans["waiting"]) if by_frames else ("", Culprit())
@@ -161,7 +163,7 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
         f"For {facts.part_of(lengths)} it waits and no operator runs{facts.recurs(lengths)}.{by_frames}{by_counters}",
         _REMEDIES.get(what, _with_stacks("Record Python stacks (with_stack=True): they show where it waits.", facts)),
         saving,
-        "high" if facts.mean(recorded) >= 0.5 * saving else "medium",
+        "high" if facts.mean(recorded_waits) >= 0.5 * saving else "medium",
         "python_calls" if by_frames else "steps",
         culprit=culprit,
     )
@@ -174,7 +176,7 @@ def _with_stacks(remedy: str, facts: Facts) -> str:
 
 def _in_words(shares: list[tuple[Place, float]]) -> str:
     """The largest places with their shares; empty if none is large."""
-    largest = [f"{text.percent(share)} in {place.words}" for place, share in shares[:3] if share >= _MENTIONED]
+    largest = [f"{text.percent(share)} in {location.words}" for location, share in shares[:3] if share >= _MENTIONED]
     return text.enumeration(largest) if largest else ""
 
 
@@ -187,7 +189,7 @@ def _by_counters(facts: Facts, off: _OffProcessor | None) -> str:
     )
 
 
-def host_threads(facts: Facts) -> Iterator[Advice | Cleared]:
+def host_threads(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Other processes take the cores, the process is throttled, or most cores are free for operators on one thread."""
     off = _off_processor(facts) if _is_meant(facts) else None
     if off is None or off.use.machine is None:
@@ -199,8 +201,8 @@ def host_threads(facts: Facts) -> Iterator[Advice | Cleared]:
     large = facts.mean(facts.host_time.lengths["operators"])
     is_single = use.cores >= 1 / _ALONE and use.peak_cores <= _ALONE
     if machine > _MOSTLY_IDLE or not is_single or facts.share(large) < _MOST or facts.is_one_of_many:
-        used = f"the process used {text.digits(use.cores)} cores, the machine {text.percent(machine)}"
-        yield Cleared("processor cores", used)
+        usage = f"the process used {text.digits(use.cores)} cores, the machine {text.percent(machine)}"
+        yield ClearedTopic("processor cores", usage)
         return
     yield Advice(
         "host_threads",
@@ -222,11 +224,11 @@ def _held_up(facts: Facts, off: _OffProcessor, machine: float) -> Advice:
         if is_full
         else f"Something holds the process up for {facts.of_steps(off.held_up)}, though cores are free."
     )
-    used = f"It used {text.digits(off.use.cores)} cores, less than the one that its main thread needs"
+    usage = f"It used {text.digits(off.use.cores)} cores, less than the one that its main thread needs"
     return Advice(
         "host_threads",
         title,
-        f"{used}, while {text.percent(machine)} of the machine's cores were in use: for {facts.part_of(off.held_up)} "
+        f"{usage}, while {text.percent(machine)} of the machine's cores were in use: for {facts.part_of(off.held_up)} "
         "operators were open and it was on no core.",
         "Find what else runs on the machine and stop it, or give this job cores of its own (`taskset`, cgroups)."
         if is_full
@@ -273,12 +275,12 @@ def _of_python(
     facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Place, float]], off: _OffProcessor | None
 ) -> Advice:
     saving = facts.mean(lengths)
-    named = _in_words(shares)
+    locations = _in_words(shares)
     where, culprit = in_program(facts, spans)
     is_running = off is not None and off.use.cores >= 1 / _ALONE
     doubt = "" if is_running else " A wait that leaves no frame, such as `with lock:`, would look the same."
     evidence = f"For {facts.part_of(lengths)} no operator runs{facts.recurs(lengths)}" + (
-        f": {named}." if named else "."
+        f": {locations}." if locations else "."
     )
     holder = lock_holder(facts, spans)
     title = f"Python code outside operators takes {facts.of_steps(lengths)}{where}."
@@ -296,7 +298,7 @@ def _of_python(
         "",
         saving,
         facts.host_candidate("Python outside operators", spans),
-        culprit if where else Culprit(function=shares[0][0].caller or None if named else None),
+        culprit if where else Culprit(function=shares[0][0].caller or None if locations else None),
     )
 
 
@@ -364,7 +366,7 @@ def python_operator(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
+def host_operator(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Attention in separate operators; and of the others, one family that takes most of the step.
 
     Matmuls and oneDNN's convolutions are what the step is for: nothing says how fast this processor could compute them.
@@ -384,15 +386,15 @@ def host_operator(facts: Facts) -> Iterator[Advice | Cleared]:
     sums = operators.group_by("family").agg(pl.col("self_ns").sum()).sort("self_ns", "family", descending=[True, False])
     if sums.is_empty():
         return
-    family, spent = sums.row(0)
-    share = facts.share(spent / facts.count)
+    family, family_ns = sums.row(0)
+    share = facts.share(family_ns / facts.count)
     rows = operators.filter(pl.col("family") == family)
     computes = family == _MATMULS or (family == _CONVOLUTIONS and not _falls_back(rows))
     if computes or share < _DOMINATES:
         percent, dominates = text.percent(min(share, 1.0)), share >= _DOMINATES
         calls = f" ({_calls_of(facts, rows)[0]})" if dominates else ""
         evidence = f"{percent} in {family}, the largest family of operators{calls}"
-        yield Cleared("dominant operators", evidence, f"{family} for {percent}" if dominates else "")
+        yield ClearedTopic("dominant operators", evidence, f"{family} for {percent}" if dominates else "")
         if family != _COPIES:
             yield from _if_much(facts, _COPIES, operators.filter(pl.col("family") == _COPIES), _AVOIDABLE)
         return
@@ -403,7 +405,7 @@ def _if_much(facts: Facts, family: str, rows: pl.DataFrame, least: float) -> Ite
     """That a family of operators takes so large a share of most steps."""
     inside = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = np.minimum(inside, facts.host_time.lengths["operators"])
-    recurs = (lengths >= _MENTIONED * facts.length)[facts.counted].mean() > _MOST
+    recurs = (lengths >= _MENTIONED * facts.length)[facts.is_counted].mean() > _MOST
     if facts.is_worth(lengths, least) and recurs:
         yield _dominant(facts, family, rows, lengths, least)
 
@@ -544,8 +546,7 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints, leas
     where, culprit = _of_operators(facts, rows)
     return Advice(
         "host_operator",
-        f"{what[0].upper()}{what[1:]} take{'s' if family.startswith('`') else ''} "
-        f"{facts.of_steps(lengths, least)}{where}.",
+        f"{text.capitalize(what)} take{'s' if family.startswith('`') else ''} {facts.of_steps(lengths, least)}{where}.",
         f"{facts.part_of(lengths, least)}{facts.recurs(lengths, least)}, {calls}.",
         _WITH_ONEDNN if is_of_convolutions else _less_of(facts, family, culprit),
         None,
@@ -570,10 +571,10 @@ def _calls_of(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:
 def _most_calls(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:
     """(The operator and shapes that take most of some operators' time, in words; the operator's name)."""
     alike = rows.group_by("name", "input_shapes").agg(pl.col("self_ns").sum(), pl.len().alias("calls"))
-    name, shapes, spent, calls = alike.sort("self_ns", "name", descending=[True, False]).row(0)
+    name, shapes, self_ns, calls = alike.sort("self_ns", "name", descending=[True, False]).row(0)
     of_shapes = f" with shapes {sizes}" if (sizes := _sizes(shapes)) else ""
-    often = f"{text.times(calls / facts.count, 'call')} {facts.per} of {text.time(spent / calls)} each"
-    if spent < _MENTIONED * int(rows["self_ns"].sum()):
+    often = f"{text.times(calls / facts.count, 'call')} {facts.per} of {text.time(self_ns / calls)} each"
+    if self_ns < _MENTIONED * int(rows["self_ns"].sum()):
         return f"{rows['name'].n_unique()} operators", name
     return f"most in `{name}`{of_shapes}: {often}", name
 

@@ -16,7 +16,7 @@ from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
 from .facts import LARGE_SHARE, Facts
-from .model import Advice, Candidate, Cleared, Culprit, Unknown
+from .model import Advice, Candidate, ClearedTopic, Culprit, OpenQuestion
 
 _UNFILLED = 0.5  # of the multiprocessors are in use while something computes
 _LEAST_KNOWN = 0.8  # of the kernel time
@@ -33,11 +33,11 @@ def uneven_devices(facts: Facts) -> Iterator[Advice]:
     """Devices that work one after the other, or of which some have little to do."""
     if not facts.has_device or len(facts.computation_of_devices) < 2:
         return
-    lengths = facts.exposed["computation"] - facts.computation
+    lengths = facts.exposure_parts["computation"] - facts.computation
     if not facts.is_worth(lengths, _UNEVEN):
         return
     shares = {device: facts.share(facts.mean(ns)) for device, ns in facts.computation_of_devices.items()}
-    together = facts.share(facts.mean(facts.exposed["computation"]))
+    together = facts.share(facts.mean(facts.exposure_parts["computation"]))
     noun = facts.noun_of_devices
     least_busy = _HARDLY * max(shares.values())
     is_idle = [device for device, share in shares.items() if share < least_busy]
@@ -69,16 +69,16 @@ def uneven_devices(facts: Facts) -> Iterator[Advice]:
 def data_parallel(facts: Facts) -> Iterator[Advice]:
     """DataParallel copies the model to each device in every step, from one process."""
     trace = facts.trace
-    used = trace.device_events["device"].n_unique()
+    device_count = trace.device_events["device"].n_unique()
     names = (trace.host_events["name"], trace.python_calls["name"])
     is_used = any(
         map_categories(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
     )
-    if not is_used or used < 2:
+    if not is_used or device_count < 2:
         return
     yield Advice(
         "data_parallel",
-        f"DataParallel drives {used} devices from one process.",
+        f"DataParallel drives {device_count} devices from one process.",
         "It copies the model to each device in every step, and one Python process launches the work of all of them.",
         "Use `DistributedDataParallel` with one process per device.",
         None,
@@ -87,22 +87,22 @@ def data_parallel(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+def small_kernels(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     """Kernels that are too small to fill the device that runs them."""
     if not facts.has_device or facts.kernels.is_empty():
         return
     kernels = facts.kernels.select("device", "start_ns", "dur_ns", "blocks_per_sm")
     is_known = kernels["blocks_per_sm"].is_not_nan()
     if int(kernels["dur_ns"].filter(is_known).sum()) < _LEAST_KNOWN * int(kernels["dur_ns"].sum()):
-        yield Unknown(
+        yield OpenQuestion(
             "how full the device is",
             "blocks per multiprocessor weren't recorded: torch 1.9 and later record them, on NVIDIA GPUs only",
         )
         return
-    busy, unfilled = _busy_and_unfilled(facts, kernels)
+    busy_ns, unfilled_ns = _busy_and_unfilled(facts, kernels)
     devices = kernels["device"].n_unique()
-    lengths = (unfilled / devices).astype(np.int64)
-    share = float(unfilled.sum() / max(busy.sum(), 1))
+    lengths = (unfilled_ns / devices).astype(np.int64)
+    share = float(unfilled_ns.sum() / max(busy_ns.sum(), 1))
     if share < _UNFILLED or not facts.is_worth(lengths, 0.1):
         if (own := _of_one_kernel(facts, lengths)) is not None:
             yield own
@@ -110,7 +110,7 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         width = f"{100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
         lost_ns = facts.mean(lengths)
         empty = (1 - pl.col("blocks_per_sm").clip(0, 1)).fill_nan(0)
-        yield Cleared(
+        yield ClearedTopic(
             "SM efficiency",
             f"{facts.percent(lost_ns)} lost since running kernels fill {width}",
             lost_ns=lost_ns if lost_ns >= LARGE_SHARE * facts.step_ns else 0,
@@ -122,7 +122,7 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         "small_kernels",
         f"While kernels run, they fill only {100 * (1 - share):.0f} % of {facts.device}.",
         f"Their blocks occupy that share of the {facts.terms.multiprocessors}, averaged over the time that kernels run "
-        f"({facts.percent(float(busy[facts.counted].mean()) / devices)} of {facts.unit}).",
+        f"({facts.percent(float(busy_ns[facts.is_counted].mean()) / devices)} of {facts.unit}).",
         "Give kernels more to do: larger batches, fused operators (`torch.compile`), or independent work on a second "
         "stream.",
         facts.mean(lengths),
@@ -134,37 +134,37 @@ def filling(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 def _busy_and_unfilled(facts: Facts, kernels: pl.DataFrame) -> tuple[Floats, Floats]:
     """(How long kernels run in each step that counts, how much of that their blocks leave unused), of all devices."""
     windows = facts.windows
-    busy, unfilled = np.zeros(facts.length.size), np.zeros(facts.length.size)
+    busy_ns, unfilled_ns = np.zeros(facts.length.size), np.zeros(facts.length.size)
     for device in kernels["device"].unique():
         rows = kernels.filter(pl.col("device") == device)
         start, end = rows["start_ns"].to_numpy(), (rows["start_ns"] + rows["dur_ns"]).to_numpy()
-        running = length_within(intervals_of(rows), windows.start, windows.end)
+        running_ns = length_within(intervals_of(rows), windows.start, windows.end)
         height = np.nan_to_num(rows["blocks_per_sm"].to_numpy())
         edges = np.stack([windows.start, windows.end], axis=1).ravel()  # windows are in order, and don't overlap
-        filled = np.diff(capped_integrals(start, end, height, 1.0, edges))[::2]
-        busy += np.where(facts.counted, running, 0)
-        unfilled += np.where(facts.counted, running - filled, 0.0)
-    return busy, unfilled
+        filled_ns = np.diff(capped_integrals(start, end, height, 1.0, edges))[::2]
+        busy_ns += np.where(facts.is_counted, running_ns, 0)
+        unfilled_ns += np.where(facts.is_counted, running_ns - filled_ns, 0.0)
+    return busy_ns, unfilled_ns
 
 
-def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
+def _of_one_kernel(facts: Facts, unfilled_ns: Ints) -> Advice | None:
     """The kernel whose blocks leave most of a device without work, where others fill it.
 
     Args:
         facts: The facts.
-        unfilled: The time per step that the devices lose since all kernels together don't fill them.
+        unfilled_ns: The time per step that the devices lose since all kernels together don't fill them.
     """
     kernels = facts.kernels.select("name", "dur_ns", fill=pl.col("blocks_per_sm").clip(0, 1))
-    kernels = kernels.with_columns(row=pl.Series(facts.kernel_rows), lost=pl.col("dur_ns") * (1 - pl.col("fill")))
-    sums = kernels.filter(pl.col("fill").is_not_nan()).group_by("name").agg(pl.col("dur_ns", "lost").sum(), pl.len())
-    sums = sums.sort("lost", pl.col("name").cast(pl.String), descending=[True, False])
+    kernels = kernels.with_columns(row=pl.Series(facts.kernel_rows), lost_ns=pl.col("dur_ns") * (1 - pl.col("fill")))
+    sums = kernels.filter(pl.col("fill").is_not_nan()).group_by("name").agg(pl.col("dur_ns", "lost_ns").sum(), pl.len())
+    sums = sums.sort("lost_ns", pl.col("name").cast(pl.String), descending=[True, False])
     name, time_ns, lost_ns, calls = sums.row(0)
     if lost_ns < _UNFILLED * time_ns:
         return None
     own = kernels.filter(pl.col("name") == name)
-    lost = np.zeros(facts.length.size)
-    np.add.at(lost, facts.trace.device_events["step"].to_numpy()[own["row"]], own["lost"].to_numpy())
-    lengths: Ints = np.minimum(lost.astype(np.int64), unfilled)
+    lost_per_step = np.zeros(facts.length.size)
+    np.add.at(lost_per_step, facts.trace.device_events["step"].to_numpy()[own["row"]], own["lost_ns"].to_numpy())
+    lengths: Ints = np.minimum(lost_per_step.astype(np.int64), unfilled_ns)
     if not facts.is_worth(lengths, 0.1):
         return None
     label = kernel_label(str(name))
@@ -191,7 +191,7 @@ def _of_one_kernel(facts: Facts, unfilled: Ints) -> Advice | None:
     )
 
 
-def memory(facts: Facts) -> Iterator[Advice | Cleared]:
+def memory(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Device memory that is nearly used up; what the host allocates is never compared with a device's size."""
     sizes = {d.get("id"): d.get("totalGlobalMem") for d in facts.trace.meta.devices}
     rows = facts.trace.memory.filter(pl.col("device_type") > 0)
@@ -201,7 +201,7 @@ def memory(facts: Facts) -> Iterator[Advice | Cleared]:
         if not size or peak <= 0:
             continue
         if peak <= _NEARLY_FULL * size:
-            yield Cleared("memory", f"peak memory {text.percent(peak / size)} of {device_name(kind, device)}")
+            yield ClearedTopic("memory", f"peak memory {text.percent(peak / size)} of {device_name(kind, device)}")
             continue
         yield Advice(
             "memory",

@@ -37,27 +37,27 @@ def expert_imbalance(facts: Facts) -> Iterator[Advice]:
     if not any(map_categories(name, lambda n: bool(_MIXTURE.search(n))).any() for name in names):
         return
     for what, groups in (("ranks", _splits(trace)), ("experts", _tokens_of_experts(trace))):
-        counted = groups.filter(pl.col("step").is_in(np.flatnonzero(facts.counted).tolist()))
+        calls = groups.filter(pl.col("step").is_in(np.flatnonzero(facts.is_counted).tolist()))
         mean = pl.col("tokens").list.mean()
-        uneven = counted.with_columns(mean=mean, most=pl.col("tokens").list.max()).filter(
+        uneven = calls.with_columns(mean=mean, most=pl.col("tokens").list.max()).filter(
             (pl.col("most") >= _UNEVEN * mean) & (pl.col("most") >= mean + _CHANCE * mean.sqrt())
         )
-        if counted.is_empty() or uneven["step"].n_unique() < _MOST * facts.count or 2 * uneven.height < counted.height:
+        if calls.is_empty() or uneven["step"].n_unique() < _MOST * facts.count or 2 * uneven.height < calls.height:
             continue
-        yield _unbalanced(facts, what, counted.height, uneven)
+        yield _imbalance(facts, what, calls.height, uneven)
         return
 
 
-def _unbalanced(facts: Facts, what: str, count: int, uneven: pl.DataFrame) -> Advice:
+def _imbalance(facts: Facts, what: str, count: int, uneven: pl.DataFrame) -> Advice:
     ratio = float((uneven["most"] / uneven["mean"]).median() or 0)  # type: ignore[arg-type]
     example = uneven.sort((pl.col("most") / pl.col("mean") - ratio).abs()).row(0, named=True)
     of = "all-to-alls" if what == "ranks" else "calls of a mixture"
-    listed = ", ".join(map(str, example["tokens"][:8])) + (", …" if len(example["tokens"]) > 8 else "")
+    token_counts = ", ".join(map(str, example["tokens"][:8])) + (", …" if len(example["tokens"]) > 8 else "")
     return Advice(
         "expert_imbalance",
         f"Tokens are spread unevenly over {what}: the busiest one gets {digits(ratio)} times the mean.",
         f"In {uneven.height} of {count} {of} with recorded sizes, in {uneven['step'].n_unique()} of {facts.count} "
-        f"{facts.noun}{'' if facts.count == 1 else 's'}; such as {listed} tokens. "
+        f"{facts.noun}{'' if facts.count == 1 else 's'}; such as {token_counts} tokens. "
         + ("The others wait for the busiest rank." if what == "ranks" else "Small experts don't fill a device."),
         "Balance the routing (auxiliary loss, bias per expert, capacity), or spread the busiest experts over ranks.",
         None,

@@ -24,7 +24,7 @@ from ..names.python_frames import is_of_program, without_address
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
-from .model import Advice, Candidate, Cleared, Culprit
+from .model import Advice, Candidate, ClearedTopic, Culprit
 from .repetition import host_at
 from .server_host import late_of_server
 from .warm_up import slow_operators, slow_step
@@ -117,7 +117,7 @@ def grouped_optimizer(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def longer_steps(facts: Facts) -> Iterator[Advice | Cleared]:
+def longer_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Some steps take longer, since devices compute more in them."""
     if not facts.has_device or facts.has_iterations or facts.count < 3:
         return
@@ -128,13 +128,13 @@ def longer_steps(facts: Facts) -> Iterator[Advice | Cleared]:
         yield verdict
         return
     extra = _extra(facts, lengths)
-    median, spread = float(np.median(facts.length[facts.counted])), facts.spread(lengths)
+    median, spread = float(np.median(facts.length[facts.is_counted])), facts.spread(lengths)
     times = text.digits(spread.length_ns / median)
     takes, does = ("take", "they do") if facts.names_several_steps(lengths) else ("takes", "it does")
     steps, computes = facts.steps_of(lengths), "compute" if facts.waits == "wait" else "computes"
     yield Advice(
         "longer_steps",
-        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: "
+        f"{text.capitalize(steps)} {takes} {times} times as long as the median {facts.noun}: "
         f"{does} more work{extra.clause}.",
         f"{facts.subject} {computes} {text.time(spread.cost_ns)} longer "
         f"than in the median {facts.noun} of {text.time(median)}, {extra.evidence}{facts.recurs(lengths)}.",
@@ -157,7 +157,8 @@ def _extra(facts: Facts, lengths: Ints) -> _Extra:
         lengths: How much longer each of the devices computes in each of these steps; 0 in the others.
     """
     which, least_ns = lengths > 0, _MOST * float(lengths.sum()) * len(facts.computation_of_devices)
-    has_more_kernels = bool((_kernels(facts)[which] >= _MORE_KERNELS * np.median(_kernels(facts)[facts.counted])).all())
+    kernels = _kernels(facts)
+    has_more_kernels = bool((kernels[which] >= _MORE_KERNELS * np.median(kernels[facts.is_counted])).all())
     evidence = _MORE if has_more_kernels else _OTHER
     for words, spans, culprit in _only_there(facts, which):
         is_inside = launched_within(facts.trace, spans)[facts.kernel_rows]
@@ -180,7 +181,7 @@ def _is_update(facts: Facts, spans: Intervals) -> bool:
     return bool(length_within(facts.optimizer_spans, *spans).sum() >= _MOST * (spans[1] - spans[0]).sum())
 
 
-def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
+def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Some steps take longer, since a function, a range or an operator of the host runs in them alone.
 
     With a device: since it waits for the host there, whatever runs.
@@ -201,14 +202,14 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
     if verdict := accumulation_on_host(facts, spans):
         yield verdict
         return
-    median = float(np.median(facts.length[facts.counted]))
+    median = float(np.median(facts.length[facts.is_counted]))
     lengths = length_within(spans, facts.windows.start, facts.windows.end)
     spread = facts.spread(lengths)
     steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
     is_plural = facts.names_several_steps(lengths)
     yield Advice(
         "longer_host_steps",
-        f"{steps[0].upper()}{steps[1:]} {'take' if is_plural else 'takes'} {times} times as long as the "
+        f"{text.capitalize(steps)} {'take' if is_plural else 'takes'} {times} times as long as the "
         f"median {facts.noun}: `{name}` runs in {'them' if is_plural else 'it'} alone."
         if of_longer
         else f"`{name}` takes {facts.of_steps(lengths)}, and runs in no other.",
@@ -228,17 +229,17 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | Cleared]:
 def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
     """One step that takes much longer, since the same few operators take longer; of the first one `warm_up` says so."""
     row = slow_step(facts)
-    if row is None or not facts.counted[:row].any():
+    if row is None or not facts.is_counted[:row].any():
         return
-    is_slow = np.arange(facts.counted.size) == row
-    usual, slow = float(np.median(facts.length[facts.counted & ~is_slow])), slow_operators(facts, is_slow)
+    is_slow = np.arange(facts.is_counted.size) == row
+    usual, slow = float(np.median(facts.length[facts.is_counted & ~is_slow])), slow_operators(facts, is_slow)
     lengths = np.where(is_slow, facts.length - round(usual), 0)
     if not slow.names or not facts.is_worth(lengths):
         return
     name, times = facts.steps_of(lengths), text.digits(facts.length[row] / usual)
     yield Advice(
         "longer_host_steps",
-        f"{name[0].upper()}{name[1:]} takes {times} times as long as the median {facts.noun}{slow.clause}.",
+        f"{text.capitalize(name)} takes {times} times as long as the median {facts.noun}{slow.clause}.",
         f"It takes {text.time(int(facts.length[row]))}, the median other {facts.noun} {text.time(usual)}. "
         f"{slow.numbers}",
         "See what else the machine did then, and whether it recurs: record more steps, and several times.",
@@ -254,7 +255,7 @@ def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
 def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     """Steps that take longer since devices wait for the host in them."""
     lengths, who = few_stalls(facts)
-    which, median = lengths > 0, float(np.median(facts.length[facts.counted]))
+    which, median = lengths > 0, float(np.median(facts.length[facts.is_counted]))
     if not which.any():
         return
     name, spans, culprit = who or ("", merge([]), Culprit())
@@ -266,7 +267,7 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
     yield Advice(
         "longer_host_steps",
-        f"{steps[0].upper()}{steps[1:]} {takes} {times} times as long as the median {facts.noun}: {reason}.",
+        f"{text.capitalize(steps)} {takes} {times} times as long as the median {facts.noun}: {reason}.",
         f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
         f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.{besides}",
         _LESS_OFTEN_ON_HOST if who else _how_to_see(facts, "the host does"),
@@ -363,8 +364,8 @@ def _only_in_longer_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None
 
     The longest of them is one in which it runs.
     """
-    median = float(np.median(facts.length[facts.counted]))
-    is_longer = facts.counted & (facts.length >= _LONGER * median)
+    median = float(np.median(facts.length[facts.is_counted]))
+    is_longer = facts.is_counted & (facts.length >= _LONGER * median)
     if not is_longer.any() or is_longer.sum() >= _MOST * facts.count:
         return None
     least_ns = _MOST * int((facts.length[is_longer] - median).sum())
@@ -372,7 +373,7 @@ def _only_in_longer_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None
     if who is None:
         return None
     lengths = length_within(who[1], facts.windows.start, facts.windows.end)
-    longest = np.where(facts.counted, facts.length, 0).argmax()
+    longest = np.where(facts.is_counted, facts.length, 0).argmax()
     return who if lengths[longest] and facts.is_worth(lengths) else None
 
 
@@ -385,7 +386,7 @@ def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
     rows = calls.select("name", "start_ns", "dur_ns")
     rows = rows.filter(pl.Series(map_categories(rows["name"], is_of_program), dtype=pl.Boolean))
     step = np.searchsorted(begin, rows["start_ns"].to_numpy(), "right") - 1
-    least_ns = LARGE_SHARE * int(facts.length[facts.counted].sum())
+    least_ns = LARGE_SHARE * int(facts.length[facts.is_counted].sum())
     by_name = rows.with_columns(step=pl.Series(step)).group_by("name")
     sums = by_name.agg(pl.col("step").n_unique(), pl.col("dur_ns").sum())
     sums = sums.filter((pl.col("step") < _MOST * facts.count) & (pl.col("dur_ns") >= least_ns)).sort("dur_ns", "name")
@@ -407,7 +408,7 @@ def _candidate(facts: Facts, spans: Intervals) -> Candidate:
 
 def _extra_computation(facts: Facts) -> Ints:
     """How much longer devices compute in each step than in the median one, where that is why the step is longer."""
-    counts, kernels = facts.counted, _kernels(facts)
+    counts, kernels = facts.is_counted, _kernels(facts)
     usual, usual_computation = (float(np.median(values[counts])) for values in (facts.length, facts.computation))
     more = facts.computation - usual_computation
     is_longer = counts & (facts.length >= _LONGER * usual) & (more >= _MOST * (facts.length - usual))
@@ -447,7 +448,7 @@ def _only_in(facts: Facts, steps: NDArray[np.bool_]) -> Ints:
 def _kernels(facts: Facts) -> NDArray[np.int64]:
     """How many kernels each step has."""
     step = facts.trace.device_events["step"].gather(facts.kernel_rows).to_numpy()
-    return np.bincount(step, minlength=facts.counted.size)
+    return np.bincount(step, minlength=facts.is_counted.size)
 
 
 def _is_step(name: str) -> bool:
@@ -529,7 +530,7 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
     shapes = rows["input_shapes"].cast(pl.String)
     elements_of = {shape: element_count(shape) for shape in shapes.drop_nulls().unique().to_list()}
     elements = shapes.replace_strict(elements_of, default=0, return_dtype=pl.Int64).to_numpy()
-    per_step = np.bincount(rows["step"].to_numpy(), elements, facts.counted.size)[facts.counted]
+    per_step = np.bincount(rows["step"].to_numpy(), elements, facts.is_counted.size)[facts.is_counted]
     more = np.diff(per_step)
     is_steady = more.min() > 0 and np.ptp(more) <= _UNEVEN * more.mean()
     if not is_steady or per_step[-1] - per_step[0] < _LEAST_GROWTH * per_step[0]:

@@ -35,7 +35,7 @@ from ..names.compiled_code import is_compilation
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
 from ..trace.steps import step_in_words, step_noun
-from .model import Advice, Candidate, Cleared
+from .model import Advice, Candidate, ClearedTopic
 from .spread import Spread, warm_up_steps
 
 if TYPE_CHECKING:
@@ -78,10 +78,11 @@ class Facts:
         self.windows = Windows.of(trace, each=True)
         self.length = self.windows.end - self.windows.start
         self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
-        self.counted = self.complete.copy()
+        self.is_counted = self.complete.copy()
         if not self.has_iterations:  # of which the steady part is complete
-            self.counted[np.flatnonzero(complete)[: warm_up_steps(self.length[complete], self._work[complete])]] = False
-        self.count = int(self.counted.sum())
+            warm_up = warm_up_steps(self.length[complete], self._work[complete])
+            self.is_counted[np.flatnonzero(complete)[:warm_up]] = False
+        self.count = int(self.is_counted.sum())
         self.step_ns = self.mean(self.length)
         self.lack_work = steps_without_work(trace)
         self.has_device = not trace.device_events.is_empty()
@@ -114,7 +115,7 @@ class Facts:
         from ..measures.serving.iterations import iterations  # about inference servers alone
 
         frame = iterations(self.trace).frame
-        start = self.windows.start[self.counted]
+        start = self.windows.start[self.is_counted]
         number = np.maximum(np.searchsorted(frame["start_ns"].to_numpy(), start, "right") - 1, 0)
         return frame["phase"].gather(number).n_unique() == 1
 
@@ -134,13 +135,13 @@ class Facts:
         return vendor_terms(self.trace)
 
     @cached_property
-    def capturing(self) -> Ints:
+    def graph_captures(self) -> Ints:
         """How long the host captures graphs in each step: it calls for kernels that run later, if at all."""
         return length_within(_captures(self.trace), self.windows.start, self.windows.end)
 
     def mean(self, per_step: Ints) -> int:
         """The mean over the steps that count, rounded to the nanosecond."""
-        return round(float(per_step[self.counted].mean()))
+        return round(float(per_step[self.is_counted].mean()))
 
     def share(self, ns: float) -> float:
         """A time per step as a share of the mean step."""
@@ -167,7 +168,7 @@ class Facts:
             return False
         is_large = cost >= LARGE_SHARE * step_ns
         error = self._error_of_mean(lengths - per_step)
-        return cost > error or (is_large and self._recurs_surely(per_step[self.counted]))
+        return cost > error or (is_large and self._recurs_surely(per_step[self.is_counted]))
 
     def _usual_lengths(self, per_step: Ints) -> Ints:
         """The length of each step without what only few steps do, as far as that isn't part of some cost."""
@@ -186,7 +187,7 @@ class Facts:
 
         That of iterations is the one within their phases, which differ on purpose.
         """
-        rest = lengths[self.counted].astype(np.float64)
+        rest = lengths[self.is_counted].astype(np.float64)
         phase, number = self._phase
         free = rest.size - number
         mean = np.bincount(phase, rest, number) / np.maximum(np.bincount(phase, minlength=number), 1)
@@ -195,17 +196,19 @@ class Facts:
     @cached_property
     def _phase(self) -> tuple[Ints, int]:
         """(the phase of each step that counts, as a number; how many there are)."""
-        phase = self.trace.steps["phase"].filter(pl.Series(self.counted)).rank("dense").fill_null(0)
+        phase = self.trace.steps["phase"].filter(pl.Series(self.is_counted)).rank("dense").fill_null(0)
         names, number = np.unique(phase.to_numpy(), return_inverse=True)
         return number, names.size
 
-    def cleared(self, topic: str, per_step: Ints, doing: str, least: float = LEAST_SHARE) -> Cleared | None:
+    def cleared_topic(
+        self, topic: str, per_step: Ints, activity: str, least: float = LEAST_SHARE
+    ) -> ClearedTopic | None:
         """That a time per step is worth no word, with its share of the step; None if it is."""
         if self.is_worth(per_step, least):
             return None
         mean_ns = self.mean(per_step)
         is_chance = mean_ns >= max(least, LARGE_SHARE) * self.step_ns
-        return Cleared(topic, f"{self.percent(mean_ns)} {doing}", lost_ns=mean_ns if is_chance else 0)
+        return ClearedTopic(topic, f"{self.percent(mean_ns)} {activity}", lost_ns=mean_ns if is_chance else 0)
 
     def recurs(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """In how many of the steps it costs that much, such as `in 6 of 6 steps`; nothing for a single one.
@@ -227,12 +230,12 @@ class Facts:
 
     def spread(self, per_step: Ints, least: float = LEAST_SHARE) -> Spread:
         """How a cost is spread over the steps that count."""
-        usual = self._usual_lengths(per_step)[self.counted]
-        return Spread(per_step[self.counted], self.length[self.counted], least, usual)
+        usual = self._usual_lengths(per_step)[self.is_counted]
+        return Spread(per_step[self.is_counted], self.length[self.is_counted], least, usual)
 
     @cached_property
     def _names(self) -> list[str]:
-        return [name for name, counts in zip(self.windows.names, self.counted, strict=True) if counts]
+        return [name for name, counts in zip(self.windows.names, self.is_counted, strict=True) if counts]
 
     def steps_of(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """Which steps have a cost: every step, the average step, step 25, the recording."""
@@ -309,7 +312,7 @@ class Facts:
 
         At most all of it.
         """
-        busy_ns = self.mean(self.computation if self.has_device else self.operating)
+        busy_ns = self.mean(self.computation if self.has_device else self.operator_time)
         whole_ns = self.usual_step_ns if self.has_device else self.step_ns
         return min(1.0, busy_ns / whole_ns) if whole_ns else 0.0
 
@@ -317,7 +320,7 @@ class Facts:
     def annotated_words(self) -> str:
         """Without a device, why the breakdown counts more than operators, as a sentence; empty if it's hardly more."""
         executing_ns = self.mean(self.parts["CPU Exec"])
-        if self.has_device or self.share(executing_ns - self.mean(self.operating)) < _MORE_THAN_OPERATORS:
+        if self.has_device or self.share(executing_ns - self.mean(self.operator_time)) < _MORE_THAN_OPERATORS:
             return ""
         return f" CPU Exec, {self.percent(executing_ns)}, also counts annotated code outside operators."
 
@@ -328,7 +331,7 @@ class Facts:
             return "the recording"
         if self.count > 1:
             return f"the average {self.noun}"
-        return f"{self.noun} {self.windows.names[int(self.counted.argmax())]}"
+        return f"{self.noun} {self.windows.names[int(self.is_counted.argmax())]}"
 
     @cached_property
     def per(self) -> str:
@@ -358,7 +361,7 @@ class Facts:
     @cached_property
     def subject(self) -> str:
         """The same where a sentence begins."""
-        return self.device[0].upper() + self.device[1:]
+        return text.capitalize(self.device)
 
     @cached_property
     def waits(self) -> str:
@@ -394,7 +397,7 @@ class Facts:
         return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[3])
 
     @cached_property
-    def operating(self) -> Ints:
+    def operator_time(self) -> Ints:
         """How long any operator runs on the host in each step, while none waits for data or for other ranks."""
         host = self.trace.host_events
         loads, runs = loading_ranges(self.trace), (host["kind"] == "operator").to_numpy()
@@ -402,7 +405,7 @@ class Facts:
         return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[2])
 
     @cached_property
-    def exposed(self) -> dict[str, Ints]:
+    def exposure_parts(self) -> dict[str, Ints]:
         """Computation, exposed time and idle of each step, over all devices together (measures/time/exposure.py)."""
         ((_, _, rows),) = axes(self.trace, "worker")
         return exposure(self.trace, rows, self.windows)
@@ -416,10 +419,10 @@ class Facts:
     def large_operators(self) -> pl.DataFrame:
         """The operators behind host_time's `operators` in the steps that count; `row` is their row of host_events."""
         host = self.trace.host_events
-        counted = gather(self.counted, host["step"].to_numpy(), missing=False) & self.host_time.is_large
-        counted &= (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+        is_counted = gather(self.is_counted, host["step"].to_numpy(), missing=False) & self.host_time.is_large
+        is_counted &= (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
         columns = ("name", "thread", "start_ns", "dur_ns", "self_ns", "input_shapes", "input_types", "step", "parent")
-        rows = host.select(columns).with_row_index("row").filter(pl.Series(counted, dtype=pl.Boolean))
+        rows = host.select(columns).with_row_index("row").filter(pl.Series(is_counted, dtype=pl.Boolean))
         return rows.with_columns(pl.col("name", "input_shapes", "input_types").cast(pl.String))
 
     @cached_property
@@ -454,7 +457,7 @@ class Facts:
         of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
         is_op = (host["kind"] == "operator").to_numpy()
         is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
-        ran = (of != NONE) & is_op & gather(self.counted, host["step"].to_numpy(), missing=False)
+        ran = (of != NONE) & is_op & gather(self.is_counted, host["step"].to_numpy(), missing=False)
         fuses = np.zeros(host.height, bool)
         fuses[of[ran & is_fused]] = True
         ran &= ~gather(fuses, of, missing=False)
@@ -474,7 +477,7 @@ class Facts:
         from ..measures.calls.operator_loop import operator_loops  # without a device
 
         others = merge([self.host_time.spans[part] for part in HOST_PARTS if part not in _OF_LOOPS])
-        for loop in operator_loops(self.trace, self.counted, self.optimizer_spans):
+        for loop in operator_loops(self.trace, self.is_counted, self.optimizer_spans):
             if not self.is_training_loop(loop.frame):
                 own = loop._replace(spans=without(loop.spans, others))
                 lengths = length_within(own.spans, self.windows.start, self.windows.end)
@@ -528,7 +531,7 @@ class Facts:
             int(device): exposure(self.trace, rows, self.windows)["computation"]
             for device, _, rows in axes(self.trace, "device")
         }
-        return computes if devices.n_unique() > 1 else {int(devices[0]): self.exposed["computation"]}
+        return computes if devices.n_unique() > 1 else {int(devices[0]): self.exposure_parts["computation"]}
 
     @cached_property
     def stalls(self) -> Ints:
@@ -537,11 +540,11 @@ class Facts:
         0 in the others. They are fewer than half of the steps, and each lasts at least half as long again as any other
         one. Steps that become longer and longer, or are longer from one on, are no exceptions.
         """
-        late, counted = self.late.host + self.late.latency, self.counted
+        late, is_counted = self.late.host + self.late.latency, self.is_counted
         length = self.length - self.exceptions - self.waiting_for_requests
-        usual = float(np.median(length[counted])) if counted.any() else 0.0
-        is_longer = counted & (length >= _LONGER * usual)
-        others = counted & ~is_longer
+        usual = float(np.median(length[is_counted])) if is_counted.any() else 0.0
+        is_longer = is_counted & (length >= _LONGER * usual)
+        others = is_counted & ~is_longer
         is_rare = is_longer.any() and is_longer.sum() < others.sum()
         if self.count < _FEW_FOR_MEDIAN or not is_rare or not self.are_alike:
             return np.zeros_like(late)
@@ -558,14 +561,14 @@ class Facts:
         That is computation, data, garbage collection and the like, of steps half as long again as the median one.
         Without a device it is all that they take longer.
         """
-        no_time, counted = np.zeros(self.length.size, np.int64), self.counted
+        no_time, is_counted = np.zeros(self.length.size, np.int64), self.is_counted
         if self.count < _FEW_FOR_MEDIAN or not self.are_alike:
             return no_time
-        is_longer = counted & (self.length >= _LONGER * float(np.median(self.length[counted])))
+        is_longer = is_counted & (self.length >= _LONGER * float(np.median(self.length[is_counted])))
         if not is_longer.any() or 2 * is_longer.sum() >= self.count:
             return no_time
         parts = (self.computation, *self.late.of_single_causes) if self.has_device else (self.length,)
-        more = sum(np.maximum(part - int(np.median(part[counted])), 0) for part in parts)
+        more = sum(np.maximum(part - int(np.median(part[is_counted])), 0) for part in parts)
         return np.where(is_longer, more, no_time)
 
     @cached_property
@@ -625,6 +628,13 @@ class Facts:
         """Whether it is recorded which calls launch work: else it isn't known what waits for what."""
         return are_launches_known(self.trace)
 
+    def may_be_longer(self, per_step: Ints, least: float = LEAST_SHARE) -> bool:
+        """Whether idle time that the host causes may be worth a word, though what is known to be isn't.
+
+        Idle time around work whose launch isn't recorded may be part of it. Where too many aren't, nothing is known.
+        """
+        return not self.are_launches_known or self.is_worth(per_step + self.unlinked_idle, least)
+
     @cached_property
     def profiler_spans(self) -> Intervals:
         """When the profiler itself works, as to get buffers for what it records."""
@@ -641,9 +651,9 @@ class Facts:
     def idle_parts(self) -> pl.DataFrame:
         """The parts of the gaps of all devices together in the steps that count, each with its cause."""
         parts = gap_parts(self.trace, "worker", self.windows)
-        if self.counted.all():
+        if self.is_counted.all():
             return parts
-        return parts.filter(pl.Series(self.counted[parts["window"].to_numpy()], dtype=pl.Boolean))
+        return parts.filter(pl.Series(self.is_counted[parts["window"].to_numpy()], dtype=pl.Boolean))
 
     @cached_property
     def _gaps(self) -> WholeGaps:
@@ -677,8 +687,8 @@ class Facts:
     @cached_property
     def kernel_rows(self) -> NDArray[np.integer]:
         """The rows of device_events that `kernels` holds."""
-        counted = pl.col("step").is_in(np.flatnonzero(self.counted)) & ~pl.col("is_communication")
-        is_chosen = (pl.col("kind") == "kernel") & counted
+        is_counted = pl.col("step").is_in(np.flatnonzero(self.is_counted)) & ~pl.col("is_communication")
+        is_chosen = (pl.col("kind") == "kernel") & is_counted
         return self.trace.device_events.select(pl.arg_where(is_chosen)).to_series().to_numpy()
 
     @cached_property
@@ -688,9 +698,9 @@ class Facts:
         The name, how long they last over these steps, how many they are, and the longest: a row of launches.
         """
         calls = self.trace.launches
-        counted = gather(self.counted, calls["step"].to_numpy(), missing=False)
-        rows = np.flatnonzero(counted & map_categories(calls["name"], synchronizes))
-        return _summed(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
+        is_counted = gather(self.is_counted, calls["step"].to_numpy(), missing=False)
+        rows = np.flatnonzero(is_counted & map_categories(calls["name"], synchronizes))
+        return _costs_by_caller(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
 
     @cached_property
     def late(self) -> Late:
@@ -736,19 +746,19 @@ class Late:
         ranges = self.spans = _host_ranges(trace, facts.request_waits)
         self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
         *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
-        waited, blocker = _blocked_for(trace, waits_for_devices(trace), start)
+        wait_ns, blocker = _blocked_for(trace, waits_for_devices(trace), start)
         self.reads = np.unique(blocker[blocker != NONE])
         own = length_within(_long_stretches(facts, self.rest), start, end)
-        synchronizing = np.minimum(np.maximum(rest + optimizer - own, 0), waited)
-        from_rest = np.minimum(rest, synchronizing)
-        optimizer, rest = optimizer - (synchronizing - from_rest), rest - from_rest
+        synchronization = np.minimum(np.maximum(rest + optimizer - own, 0), wait_ns)
+        from_rest = np.minimum(rest, synchronization)
+        optimizer, rest = optimizer - (synchronization - from_rest), rest - from_rest
 
         def per_step(lengths: Ints, step: NDArray[np.int32] = step) -> Ints:
             return scatter_add(step, lengths, count)
 
         self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
         self.starting, self.setting_up, self.breaking, self.waiting = others_of_host
-        self.synchronizing, self.optimizer, self.host = map(per_step, (synchronizing, optimizer, rest))
+        self.synchronizing, self.optimizer, self.host = map(per_step, (synchronization, optimizer, rest))
         self.of_single_causes = [self.loading, self.allocating, self.compiling, self.collecting, *others_of_host[:-1]]
         latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
         first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
@@ -768,16 +778,16 @@ class Late:
         self.in_longest_ns = int(np.sort(facts.lengths_of_gaps(late["gap"], rest))[-_FEW_GAPS * facts.count :].sum())
         others = without(merge([(start, end)]), merge([ranges["setting_up"], ranges["waiting"]]))
         self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
-        self.blockers = _summed(trace, blocker, synchronizing)
+        self.blockers = _costs_by_caller(trace, blocker, synchronization)
         self.activity = _activity(trace, others)
 
 
 def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:
     """What the host did during some spans, but for what `late` names by itself, as shares of it."""
     lengths = host_activity(trace, pl.DataFrame(spans, ["start_ns", "end_ns"])).values()
-    spent = np.array([part.sum() for part in lengths], float)
-    spent[: HOST_ACTIVITIES.index("runtime call")] = 0
-    return dict(zip(HOST_ACTIVITIES, (spent / max(spent.sum(), 1)).tolist(), strict=True))
+    activity_ns = np.array([part.sum() for part in lengths], float)
+    activity_ns[: HOST_ACTIVITIES.index("runtime call")] = 0
+    return dict(zip(HOST_ACTIVITIES, (activity_ns / max(activity_ns.sum(), 1)).tolist(), strict=True))
 
 
 def _long_stretches(facts: Facts, spans: Intervals) -> Intervals:
@@ -795,9 +805,9 @@ def _long_stretches(facts: Facts, spans: Intervals) -> Intervals:
 
 def _host_ranges(trace: Trace, request_waits: Intervals) -> dict[str, Intervals]:
     """When launching threads do what would be named as a cause by itself; the optimizer comes last."""
-    launching = launching_threads(trace)
+    is_launching = launching_threads(trace)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
-    on_host, on_calls, on_python = (launching[f["thread"].to_numpy()] for f in (host, launches, python))
+    on_host, on_calls, on_python = (is_launching[f["thread"].to_numpy()] for f in (host, launches, python))
     collects = map_categories(trace.others["name"], collects_garbage)
 
     def ranges(answer: Callable[[str], bool]) -> Intervals:
@@ -880,14 +890,14 @@ def _blocked_for(trace: Trace, waits: NDArray[np.bool_], at: Ints) -> tuple[Ints
     order = np.argsort(start, kind="stable")
     rows, start = rows[order], start[order]
     end = start + launches["dur_ns"].to_numpy()[rows]
-    place = np.searchsorted(start, at, "right") - 1
+    index = np.searchsorted(start, at, "right") - 1
     if not rows.size:
         return np.zeros(at.size, np.int64), np.full(at.size, NONE)
-    is_open = (place >= 0) & (end[place] >= at)
+    is_open = (index >= 0) & (end[index] >= at)
     op = aten_operators(trace, rows)
     around = gather(trace.host_events["dur_ns"].to_numpy(), op, missing=0)
-    waited = np.maximum(at - start[place], around[place])
-    return np.where(is_open, waited, 0), np.where(is_open, rows[place], NONE)
+    wait_ns = np.maximum(at - start[index], around[index])
+    return np.where(is_open, wait_ns, 0), np.where(is_open, rows[index], NONE)
 
 
 def launched_within(trace: Trace, spans: Intervals) -> NDArray[np.bool_]:
@@ -914,7 +924,7 @@ def aten_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32
         row = np.where(is_inside, around, row)
 
 
-def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int, int]]:
+def _costs_by_caller(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str, int, int, int]]:
     """(name of the operator, or of the call outside operators; cost; calls; one of them), the largest cost first."""
     rows = pl.DataFrame({"call": call, "cost": cost}).filter((pl.col("call") != NONE) & (pl.col("cost") > 0))
     op = trace.launches["op"].gather(rows["call"]).replace(NONE, None)
@@ -935,27 +945,27 @@ def _summed(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[tuple[str
 
 def call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
     """The name of the runtime or driver call that took most of some time, of those meant; empty if none did."""
-    meant = map_categories(trace.launches["name"], is_meant)
-    calls = trace.launches.select("name", "start_ns", "dur_ns").filter(pl.Series(meant, dtype=pl.Boolean))
+    matches = map_categories(trace.launches["name"], is_meant)
+    calls = trace.launches.select("name", "start_ns", "dur_ns").filter(pl.Series(matches, dtype=pl.Boolean))
     start, dur = calls["start_ns"].to_numpy(), calls["dur_ns"].to_numpy()
-    spent = length_within(within, start, start + dur)
-    sums = calls.select("name", spent=pl.Series(spent)).group_by("name").agg(pl.col("spent").sum())
-    sums = sums.filter(pl.col("spent") > 0).with_columns(pl.col("name").cast(pl.String))
-    most = sums.sort("spent", "name", descending=[True, False])["name"].head(1).to_list()
+    spent_ns = length_within(within, start, start + dur)
+    sums = calls.select("name", spent_ns=pl.Series(spent_ns)).group_by("name").agg(pl.col("spent_ns").sum())
+    sums = sums.filter(pl.col("spent_ns") > 0).with_columns(pl.col("name").cast(pl.String))
+    most = sums.sort("spent_ns", "name", descending=[True, False])["name"].head(1).to_list()
     return most[0] if most else ""
 
 
 def host_shares(late: Late) -> str:
     """The two largest shares of what the host did, such as: 46 % of its time in operators and 35 % in Python."""
     largest = sorted(late.activity.items(), key=lambda item: -item[1])[:2]
-    named = {
+    phrases = {
         "operator": "operators",
         "runtime call": f"runtime calls (most of it `{late.calls}`)",
         "annotation": "annotated code",
         "python": "Python",
         "nothing recorded": "code that wasn't recorded",
     }
-    shares = [(100 * part, named.get(name, name)) for name, part in largest if part >= 0.05]
+    shares = [(100 * part, phrases.get(name, name)) for name, part in largest if part >= 0.05]
     return text.enumeration(
         [f"{share:.0f} %{'' if at else ' of its time'} in {what}" for at, (share, what) in enumerate(shares)]
     )

@@ -15,7 +15,7 @@ from ..names import text
 from ..trace import Diagnostic
 from ..trace.model import Fault, NumberKind
 from .facts import LEAST_SHARE, Facts
-from .model import Advice, Cleared, Confidence
+from .model import Advice, ClearedTopic, Confidence
 
 RECORDING_FAULTS = "recording_faults"
 PROFILER_OVERHEAD = "profiler_overhead"
@@ -81,12 +81,12 @@ class Faults:
     def __init__(self, facts: Facts, diagnostics: Sequence[Diagnostic]) -> None:
         self._facts = facts
         faults = [diagnostic.fault for diagnostic in diagnostics if diagnostic.fault]
-        self._found = sorted(((fault, self._share_of(fault)) for fault in faults), key=lambda each: -each[1])
+        self._faults = sorted(((fault, self._share_of(fault)) for fault in faults), key=lambda pair: -pair[1])
 
     @property
     def hide_an_end(self) -> bool:
         """Whether one of them does."""
-        return any(fault.hides_an_end for fault, _ in self._found)
+        return any(fault.hides_an_end for fault, _ in self._faults)
 
     def _share_of(self, fault: Fault) -> float:
         if fault.affected_ns is None or not self._facts.step_ns:
@@ -95,12 +95,12 @@ class Faults:
 
     def share(self, numbers: _Numbers, *, counts_recording: bool = True) -> float:
         """How much of the steps may be wrong in some of the numbers; the cost of recording counts once, if at all."""
-        return self._sum(self._found, numbers, counts_recording=counts_recording)
+        return self._sum(self._faults, numbers, counts_recording=counts_recording)
 
     def _share_of_time(self, numbers: _Numbers) -> float:
         """The same with all that recording costs, also where idle time is as large a share without it."""
         steps_ns = self._facts.step_ns * self._facts.count
-        shares = [(fault, max(share, fault.cost_ns / steps_ns if steps_ns else 0.0)) for fault, share in self._found]
+        shares = [(fault, max(share, fault.cost_ns / steps_ns if steps_ns else 0.0)) for fault, share in self._faults]
         return self._sum(shares, numbers)
 
     @staticmethod
@@ -122,30 +122,30 @@ class Faults:
         part = "A" + self._part(numbers)[1:] if share >= 1 else f"Up to {self._part(numbers)}"
         return f"{part} is doubtful: {text.as_clause(self._clauses(numbers))}."
 
-    def judge(self, ranked: Sequence[Advice], mostly: float) -> list[Advice]:
+    def judge(self, ranked_claims: Sequence[Advice], mostly: float) -> list[Advice]:
         """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be.
 
         Args:
-            ranked: All advice, the largest first.
+            ranked_claims: All advice, the largest first.
             mostly: The share of the step that a device must compute for if there is none.
         """
         numbers, margin = self._without_advice(mostly)
-        if not ranked and not self.bears(numbers, margin):
+        if not ranked_claims and not self.bears(numbers, margin):
             return [self.about(numbers)]
-        withheld = [each for each in ranked if self._is_withheld(each)]
-        given = [self._with_doubt(each) for each in ranked if each not in withheld]
-        if withheld:
-            place = ranked.index(withheld[0])
+        withheld_claims = [claim for claim in ranked_claims if self._is_withheld(claim)]
+        claims = [self._with_doubt(claim) for claim in ranked_claims if claim not in withheld_claims]
+        if withheld_claims:
+            position = ranked_claims.index(withheld_claims[0])
             # The cost of recording is measured and can be avoided: that says more than what it undermines.
-            costs = [each for each in given if each.rule == PROFILER_OVERHEAD]
-            given = [each for each in given if each.rule != PROFILER_OVERHEAD]
-            given[place:place] = [*costs, self._replacement(withheld, is_headline=place == 0)]
-        return given
+            costs = [claim for claim in claims if claim.rule == PROFILER_OVERHEAD]
+            claims = [claim for claim in claims if claim.rule != PROFILER_OVERHEAD]
+            claims[position:position] = [*costs, self._replacement(withheld_claims, is_headline=position == 0)]
+        return claims
 
-    def judge_rest(self, rest: Advice, cleared: Sequence[Cleared]) -> Advice:
+    def judge_rest(self, rest: Advice, cleared_topics: Sequence[ClearedTopic]) -> Advice:
         """The row of what is fine where something can't be judged: then it isn't all of the rest."""
-        if cleared:
-            return replace(rest, title=f"Nothing to fix in {text.enumeration([c.topic for c in cleared])}.")
+        if cleared_topics:
+            return replace(rest, title=f"Nothing to fix in {text.enumeration([c.topic for c in cleared_topics])}.")
         evidence = "What else was checked rests on the same numbers."
         action = "Record again, without what is wrong with the recording: *Trace health* lists it."
         title = "Nothing else can be said."
@@ -162,19 +162,19 @@ class Faults:
         """
         facts = self._facts
         if not facts.has_device:
-            return _HOST, WITHHELD * facts.share(facts.mean(facts.operating))
+            return _HOST, WITHHELD * facts.share(facts.mean(facts.operator_time))
         computes = facts.computing_share
         if computes < mostly:
             return EVERYTHING - _HOST | _DEVICES, WITHHELD * (1 - computes)
         return frozenset({"kernel_times"}), max(computes - mostly, NOTED)
 
-    def clears(self, cleared: Cleared) -> bool:
+    def clears(self, cleared_topic: ClearedTopic) -> bool:
         """Whether it stays true that something costs too little."""
-        return self.bears(RESTS_ON.get(cleared.topic, EVERYTHING), LEAST_SHARE)
+        return self.bears(RESTS_ON.get(cleared_topic.topic, EVERYTHING), LEAST_SHARE)
 
     def about(self, numbers: _Numbers) -> Advice:
         """That nothing can be said that rests on some numbers, why, and how to record it."""
-        remedies = [fault.remedy for fault, share in self._found if share and fault.undermines & numbers]
+        remedies = [fault.remedy for fault, share in self._faults if share and fault.undermines & numbers]
         return Advice(
             RECORDING_FAULTS,
             f"What costs most can't be said: {self._part(numbers)} is doubtful.",
@@ -187,10 +187,10 @@ class Faults:
             doubt=("cannot_tell", "cannot_tell"),
         )
 
-    def _replacement(self, withheld: Sequence[Advice], *, is_headline: bool) -> Advice:
-        numbers: _Numbers = frozenset().union(*map(self._rests_on, withheld))
+    def _replacement(self, withheld_claims: Sequence[Advice], *, is_headline: bool) -> Advice:
+        numbers: _Numbers = frozenset().union(*map(self._rests_on, withheld_claims))
         row = self.about(numbers)
-        names = text.enumeration([each.rule.replace("_", " ") for each in withheld])
+        names = text.enumeration([claim.rule.replace("_", " ") for claim in withheld_claims])
         doubtful = f"{self._part(numbers)} is doubtful."
         title = (self._computes(doubtful) or row.title) if is_headline else f"No advice on {names}: {doubtful}"
         return replace(row, title=title, evidence=f"{row.evidence} Advice withheld for that reason: {names}.")
@@ -226,7 +226,7 @@ class Faults:
         return f"all of {self._facts.unit}" if share >= 1 else f"{text.percent(share)} of {self._facts.unit}"
 
     def _clauses(self, numbers: _Numbers) -> str:
-        clauses = [fault.clause for fault, share in self._found if share and fault.undermines & numbers][:_MOST_NAMED]
+        clauses = [fault.clause for fault, share in self._faults if share and fault.undermines & numbers][:_MOST_NAMED]
         return "; ".join([*clauses[:1], *map(text.as_clause, clauses[1:])])
 
     def _rests_on(self, advice: Advice) -> _Numbers:

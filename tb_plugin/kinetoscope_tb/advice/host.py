@@ -37,7 +37,7 @@ from .facts import (
     optimizer_class,
 )
 from .interpreter_lock import REMEDY, lock_holder
-from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, Cleared, Culprit, HiddenTime, Remedy, Unknown
+from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Culprit, HiddenTime, OpenQuestion, Remedy
 from .repetition import (
     UNKNOWN,
     described_row,
@@ -138,33 +138,33 @@ _FUSED_ON_CPU = _FUSED | {"Adagrad"}
 _FOREACH = _FUSED_ON_CPU | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"}
 
 
-def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
+def data_loading(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """The step waits for its batch while nothing else runs."""
     lengths = facts.waits_for_data if facts.has_device else facts.host_time.lengths["loading"]
-    waiting = facts.mean(lengths)
+    waiting_ns = facts.mean(lengths)
     names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
     loaders = [name for name in names if is_data_loading(name)]
     if not loaders:
         return
-    if cleared := facts.cleared("data loading", lengths, "waiting for data"):
-        yield _slow_workers(facts, waiting) or cleared
+    if cleared_topic := facts.cleared_topic("data loading", lengths, "waiting for data"):
+        yield _slow_workers(facts, waiting_ns) or cleared_topic
         return
-    if cleared := _of_first_batch(facts, lengths):
-        yield cleared
+    if cleared_topic := _of_first_batch(facts, lengths):
+        yield cleared_topic
         return
     is_single = any("_SingleProcess" in name for name in loaders)
     is_multiple = any(map(loads_by_workers, loaders))
     idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
     where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
     few, of_batches = _few_batches(facts)
-    known = is_single or (is_multiple and not few)
+    is_known = is_single or (is_multiple and not few)
     pins = ", pin_memory=True" if facts.has_device else ""
     where_in_code, loads, source = _loading_function(facts, is_single=is_single)
     yield Advice(
         "data_loading",
         f"{facts.share_of_steps(lengths)} waits for data{few or where_in_code}.",
         f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
-        f"{facts.recurs(lengths)}{idle}{where if known else ''}.{of_batches}{loads}{_calls_meanwhile(facts)}",
+        f"{facts.recurs(lengths)}{idle}{where if is_known else ''}.{of_batches}{loads}{_calls_meanwhile(facts)}",
         f"Load data in worker processes: `DataLoader(…, num_workers=4{pins})`."
         if is_single
         else _STALL
@@ -174,7 +174,7 @@ def data_loading(facts: Facts) -> Iterator[Advice | Cleared]:
         "high" if is_single else "medium",
         "gaps" if facts.has_device else "steps",
         "data loading" if facts.has_device else "",
-        waiting,
+        waiting_ns,
         DATA_LOADING,
         source,
         hidden_time=_loading_meanwhile(facts) if facts.has_device and not facts.spread(lengths).is_rare else None,
@@ -201,7 +201,7 @@ def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
         return None
     calls = intervals_of(facts.trace.host_events[worker_waits(facts.trace)])
     lengths = length_within(calls, facts.windows.start, facts.windows.end)
-    idle = facts.exposed["idle"] - facts.unlinked_idle
+    idle = facts.exposure_parts["idle"] - facts.unlinked_idle
     if not (facts.is_worth(lengths) and facts.is_worth(idle)):
         return None
     works = f"{facts.device} still {facts.works}"
@@ -222,21 +222,21 @@ def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
     )
 
 
-def _of_first_batch(facts: Facts, lengths: Ints) -> Cleared | None:
+def _of_first_batch(facts: Facts, lengths: Ints) -> ClearedTopic | None:
     """That only the first step waits for its batch, though that takes no longer than later ones, which are hidden.
 
     The device has nothing queued yet where a recording begins.
     """
-    spread, counted = facts.spread(lengths), np.flatnonzero(facts.counted)
+    spread, steps = facts.spread(lengths), np.flatnonzero(facts.is_counted)
     if facts.is_whole or not facts.has_device or not spread.is_rare or spread.steps.tolist() != [0]:
         return None
     loads = intervals_of(facts.trace.host_events, loading_ranges(facts.trace))
     begin, end = (facts.trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
     batch = length_within(loads, begin, end)
-    if batch[counted[0]] > _AS_LONG * float(np.median(batch[counted[1:]])):
+    if batch[steps[0]] > _AS_LONG * float(np.median(batch[steps[1:]])):
         return None
-    part = f"{text.time(float(lengths[counted[0]]))} waiting for data in {facts.steps_of(lengths)} alone"
-    return Cleared("data loading", f"{part} (later batches take as long, hidden by the work of {facts.device})")
+    part = f"{text.time(float(lengths[steps[0]]))} waiting for data in {facts.steps_of(lengths)} alone"
+    return ClearedTopic("data loading", f"{part} (later batches take as long, hidden by the work of {facts.device})")
 
 
 def _calls_meanwhile(facts: Facts) -> str:
@@ -294,26 +294,27 @@ def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culpr
     return (f", most of it in `{source}`", words, Culprit(function=source)) if is_single else ("", words, Culprit())
 
 
-def synchronizing(facts: Facts) -> Iterator[Advice | Cleared]:
+def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Devices run dry since a call made the host wait for them."""
     if not facts.has_device:
         return
     lengths = late_of_server(facts).synchronization
-    if cleared := facts.cleared("synchronization", lengths, "idle with nothing queued after synchronizing calls"):
-        may_be_more = facts.is_worth(lengths + facts.unlinked_idle) or not facts.are_launches_known
-        if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND and not may_be_more:
-            yield cleared
+    if cleared_topic := facts.cleared_topic(
+        "synchronization", lengths, "idle with nothing queued after synchronizing calls"
+    ):
+        if facts.idle.get("blocked copy", 0.0) < _HOST_BOUND and not facts.may_be_longer(lengths):
+            yield cleared_topic
         return
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
-    named = text.enumeration([_described_blocker(facts, *blocker) for blocker in blockers])
-    recurring = _recurring(facts, saving).rstrip()
+    calls = text.enumeration([_described_blocker(facts, *blocker) for blocker in blockers])
+    gap_in_words = _recurring_gap(facts, saving).rstrip()
     yield Advice(
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
         f"{facts.of_steps(lengths)}.",
-        f"The host waited in {named}; only then did it launch what came next, which leaves {facts.device} idle for "
-        f"{facts.part_of(lengths)}{facts.recurs(lengths)}.{recurring and ' ' + recurring}",
+        f"The host waited in {calls}; only then did it launch what came next, which leaves {facts.device} idle for "
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)}.{gap_in_words and ' ' + gap_in_words}",
         _PINNED
         if blockers and _is_to_device(facts, blockers[0][-1])
         else _NO_WAIT_OF_SERVERS
@@ -348,7 +349,7 @@ def _reads(facts: Facts) -> Candidate | None:
     inside = gather(nearest(ranges, parent), launching_op)
     not_shown = facts.unrecorded_work
     candidate = facts.host_candidate(_WAITS, without(intervals_of(trace.host_events, ranges), not_shown))
-    return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True, unrecorded=not_shown)
+    return replace(candidate, rows=np.flatnonzero(inside != NONE), waits=True, unrecorded_work=not_shown)
 
 
 def _described_blocker(facts: Facts, name: str, _: int, calls: int, example: int) -> str:
@@ -370,11 +371,11 @@ def _is_to_device(facts: Facts, call: int) -> bool:
     return bool(copies) and all(copies_to_device(name) for name in copies)
 
 
-def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+def host_bound(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     """Devices wait since their work is launched too late, for no reason that another rule names."""
     if not facts.has_device:
         return
-    if facts.is_worth(facts.capturing):
+    if facts.is_worth(facts.graph_captures):
         yield _of_capture(facts)
         return
     of_server = late_of_server(facts)
@@ -382,11 +383,11 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     of_few, who = few_stalls(facts)
     late = np.maximum(of_server.host - of_few, 0)
     lengths = late + (facts.late.latency if is_launching else 0)
-    if cleared := facts.cleared("launches", lengths, "waiting for the host", _HOST_BOUND):
-        if facts.is_worth(lengths + facts.unlinked_idle, _HOST_BOUND):
+    if cleared_topic := facts.cleared_topic("launches", lengths, "waiting for the host", _HOST_BOUND):
+        if not facts.may_be_longer(lengths, _HOST_BOUND):
+            yield replace(cleared_topic, candidate=_host_code(facts))
+        elif facts.is_worth(lengths + facts.unlinked_idle, _HOST_BOUND):
             yield _of_unlinked_work(facts)
-        elif facts.are_launches_known:
-            yield replace(cleared, candidate=_host_code(facts))
         return
     start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
     apart = merge([who[1] if who else (start, end), of_server.spans])
@@ -395,7 +396,7 @@ def host_bound(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 
 def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: bool) -> Advice:
     """That the host is late for so long in each step, without what it does in few steps, `apart`."""
-    waiting = facts.mean(lengths)
+    waiting_ns = facts.mean(lengths)
     late = without(facts.late.rest, apart)
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
@@ -406,10 +407,10 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
     holder = None if is_launching else lock_holder(facts, rest)
     if holder:
         where, names = f": the main thread {holder.words}", Culprit(function=holder.function)
-    doing = host_shares(facts.late)
-    single = _recurring(facts, waiting, rest) or _longest_gap(facts, late, waiting)
+    activity = host_shares(facts.late)
+    single = _recurring_gap(facts, waiting_ns, rest) or _longest_gap(facts, late, waiting_ns)
     latency = facts.mean(added_ns)
-    added = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
+    latency_in_words = f"Launch latency behind it adds {text.time(latency)}. " if latency else ""
     has_stacks = not facts.trace.python_calls.is_empty()
     return Advice(
         "launch_bound" if is_launching else "host_bound",
@@ -418,9 +419,9 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}{where}.",
         f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}"
         + facts.recurs(lengths + added_ns, _HOST_BOUND)
-        + (f"; meanwhile the host spent {doing}." if doing else ".")
+        + (f"; meanwhile the host spent {activity}." if activity else ".")
         + (holder.evidence if holder else "")
-        + f" {_of_profiler(facts, without(late, rest), waiting)}{_growth_of(facts, who)}{added}{single}"
+        + f" {_of_profiler(facts, without(late, rest), waiting_ns)}{_growth_of(facts, who)}{latency_in_words}{single}"
         + _launched_kernels(facts)
         + (_WITH_STACKS if has_stacks else ""),
         REMEDY if holder else _remedy(facts, is_launching=is_launching),
@@ -428,7 +429,7 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
         "host late",
-        waiting + latency,
+        waiting_ns + latency,
         _host_code(facts) if is_launching else facts.host_candidate(_WHILE_EMPTY, spans),
         names,
         None if is_launching or facts.server else _no_waits(facts),
@@ -483,16 +484,16 @@ def _no_waits(facts: Facts) -> Remedy | None:
     waits = facts.waits_of_host[:2]
     if not waits:
         return None
-    named = text.enumeration([_described_blocker(facts, *wait) for wait in waits])
+    calls = text.enumeration([_described_blocker(facts, *wait) for wait in waits])
     it = "them" if facts.waits == "wait" else "it"
     is_barrier = facts.trace.launches["name"][waits[0][-1]] in _BARRIERS
     remedy = _NO_BARRIER if is_barrier else _NO_WAIT if facts.is_training else _READ_LATER
     return Remedy(
         "synchronization",
-        Candidate(_WAITS, waits=True, unrecorded=facts.unrecorded_work),
-        f"Before, the host waited for {facts.device} in {named}, which empties the queue: without any wait for {it} "
+        Candidate(_WAITS, waits=True, unrecorded_work=facts.unrecorded_work),
+        f"Before, the host waited for {facts.device} in {calls}, which empties the queue: without any wait for {it} "
         "the host would run ahead, which would save {saved}.",
-        f"Or let it run ahead: {remedy[0].lower()}{remedy[1:]}",
+        f"Or let it run ahead: {text.as_clause(remedy)}",
     )
 
 
@@ -501,7 +502,7 @@ def _growth_of(facts: Facts, who: HostCulprit | None) -> str:
     if who is None or facts.count < 2:
         return ""
     on_host = (facts.trace.steps[side].to_numpy() for side in ("host_start_ns", "host_end_ns"))
-    first, last = growth(length_within(who.spans, *on_host)[facts.counted])
+    first, last = growth(length_within(who.spans, *on_host)[facts.is_counted])
     if not rises(first, last):
         return ""
     return f"It takes longer from step to step: {text.time(first)} in the first third, {text.time(last)} in the last. "
@@ -542,19 +543,19 @@ def is_launch_bound(facts: Facts) -> bool:
     return _is_launching(facts) and facts.is_worth(facts.late.host + facts.late.latency, _HOST_BOUND)
 
 
-def _recurring(facts: Facts, waiting: int, spans: Intervals | None = None) -> str:
+def _recurring_gap(facts: Facts, waiting_ns: int, spans: Intervals | None = None) -> str:
     """The gap that recurs in every step and explains most of the wait for the host, and where the host is then.
 
     Args:
         facts: What is known of the recording.
-        waiting: The wait, per step.
+        waiting_ns: The wait, per step.
         spans: When it is, where gaps may also be due to something else.
     """
     parts = facts.idle_parts.filter(pl.col("cause") == "host late")
     of_gaps = ((gap, parts.filter(pl.col("gap").is_in(gap.numbers))) for gap in repeated_gaps(facts, ("host late",)))
     inside = ((gap, own) for gap, own in of_gaps if spans is None or _lies_in(own, spans))
     largest, own = next(inside, (None, parts))
-    if largest is None or facts.mean(largest.lengths) < _HALF * waiting:
+    if largest is None or facts.mean(largest.lengths) < _HALF * waiting_ns:
         return ""
     often = "One gap" if largest.per_step < 1.5 else f"A gap ({text.often(largest.per_step)} times)"
     row = described_row(facts, largest)
@@ -590,18 +591,18 @@ def _steps_with(facts: Facts, per_step: Ints) -> str:
     return facts.out_of_steps(spread)
 
 
-def _of_capture(facts: Facts) -> Unknown:
-    part = facts.percent(facts.mean(facts.capturing))
-    return Unknown(
+def _of_capture(facts: Facts) -> OpenQuestion:
+    part = facts.percent(facts.mean(facts.graph_captures))
+    return OpenQuestion(
         f"whether {facts.device} {facts.waits} for the host",
         f"for {part} of {facts.unit} graphs are captured, and nothing that is captured runs; record their replays",
     )
 
 
-def _of_unlinked_work(facts: Facts) -> Unknown:
+def _of_unlinked_work(facts: Facts) -> OpenQuestion:
     size, verb = facts.mean(facts.unlinked_idle), "are" if facts.waits == "wait" else "is"
     part = f"{facts.percent(size)} of {facts.unit}"
-    return Unknown(
+    return OpenQuestion(
         f"whether {facts.device} {facts.waits} for the host",
         f"for {part} {facts.device} {verb} idle around work of which no call is known that launched it",
         size,
@@ -622,7 +623,7 @@ def _remedy(facts: Facts, *, is_launching: bool) -> str:
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
 
 
-def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
+def launch_calls(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Devices wait for single calls that take long to launch work."""
     slow = slow_launches(facts)
     lengths = np.zeros(len(facts.windows.names), np.int64)
@@ -651,12 +652,12 @@ def launch_calls(facts: Facts) -> Iterator[Advice | Cleared]:
     )
 
 
-def _between_queued(facts: Facts, cause: str, share: float) -> Cleared:
+def _between_queued(facts: Facts, cause: str, share: float) -> ClearedTopic:
     """That devices are idle for a large share of the step between work that is queued, with the rows that wait."""
     parts = facts.idle_parts.filter(pl.col("cause") == cause)
     lengths = facts.lengths_of_gaps(parts["gap"], (parts["end_ns"] - parts["start_ns"]).to_numpy())
     rows = facts.ends_of_gaps(lengths)
-    return Cleared(
+    return ClearedTopic(
         cause,
         f"{text.percent(share)} idle between queued work ({cause})",
         lost_ns=round(share * facts.step_ns),
@@ -667,13 +668,13 @@ def _between_queued(facts: Facts, cause: str, share: float) -> Cleared:
 
 def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     """Idle time of devices that the recording doesn't explain: named with its size, and with what is known of it."""
-    recurring = [number for gap in gaps_of_unknown_cause(facts) for number in gap.numbers]
-    idle = facts.idle_shares(~pl.col("gap").is_in(recurring))
+    recurring_gaps = [number for gap in gaps_of_unknown_cause(facts) for number in gap.numbers]
+    idle = facts.idle_shares(~pl.col("gap").is_in(recurring_gaps))
     shares = {cause: idle.get(cause, 0.0) for cause in UNKNOWN}
     whole, first = sum(shares.values()), max(shares, key=lambda cause: shares[cause])
     is_all_queued = shares[NOT_SHOWN] < _MENTIONED * whole
     share = whole - shares[NOT_SHOWN] if is_all_queued else whole
-    if share < _HOST_BOUND or facts.is_worth(facts.capturing) or is_loading(facts):
+    if share < _HOST_BOUND or facts.is_worth(facts.graph_captures) or is_loading(facts):
         return
     reasons = {
         "blocked copy": f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}",
@@ -725,7 +726,7 @@ def _more_steps(facts: Facts) -> str:
     return f"Record several steps in the middle of a run{with_host}."
 
 
-def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     """Without a device: time that goes to calling small operators, and to Python between them."""
     host = facts.trace.host_events
     if facts.has_device or not facts.has_operators:
@@ -741,18 +742,18 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
         lengths = lengths - facts.part_within("calling", facts.operator_loop.spans)
         spans = without(spans, facts.operator_loop.spans)
     step = host["step"].to_numpy()
-    counted = outermost & (dur < SMALL_OP_NS) & gather(facts.counted, step, missing=False)
-    small = int(counted.sum())
+    is_small = outermost & (dur < SMALL_OP_NS) & gather(facts.is_counted, step, missing=False)
+    small = int(is_small.sum())
     saving = facts.mean(lengths)
     is_calling = small / facts.count >= _FEW and saving <= _CALL_NS * small / facts.count
     if not (is_calling and facts.is_worth(lengths, _OVERHEAD)):
-        yield Cleared("small operators", f"{facts.percent(saving)} in and between small operators")
+        yield ClearedTopic("small operators", f"{facts.percent(saving)} in and between small operators")
         return
     where, source = in_program(facts, spans)
     yield Advice(
         "small_operators",
         f"Calling small operators takes {facts.of_steps(lengths, _OVERHEAD)}{where}.",
-        f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[counted].mean()))} each "
+        f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[is_small].mean()))} each "
         f"on average; with Python between them that is {facts.part_of(lengths, _OVERHEAD)}"
         f"{facts.recurs(lengths, _OVERHEAD)}.",
         "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
@@ -768,18 +769,19 @@ def small_operators(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
 
 def kernels_of_optimizer(facts: Facts) -> NDArray[np.integer]:
     """The kernels (rows of device_events) that an optimizer launches for one parameter after the other."""
-    unfused = facts.unfused_optimizer
-    if unfused is None:
+    unfused_optimizer = facts.unfused_optimizer
+    if unfused_optimizer is None:
         return np.empty(0, np.int64)
-    return np.flatnonzero(gather(unfused[1], facts.trace.recorded_op.to_numpy(), missing=False))
+    return np.flatnonzero(gather(unfused_optimizer[1], facts.trace.recorded_op.to_numpy(), missing=False))
 
 
 def optimizer(facts: Facts) -> Iterator[Advice]:
     """The optimizer updates each parameter by itself."""
-    unfused = facts.unfused_optimizer
-    if unfused is None:
+    unfused_optimizer = facts.unfused_optimizer
+    if unfused_optimizer is None:
         return
-    windows, (name, ran), kernels = (facts.windows.start, facts.windows.end), unfused, kernels_of_optimizer(facts)
+    (name, ran), kernels = unfused_optimizer, kernels_of_optimizer(facts)
+    windows = facts.windows.start, facts.windows.end
     candidate = facts.host_candidate("the optimizer's step", facts.optimizer_spans)
     if facts.has_device:
         of_kernels = length_within(intervals_of(facts.trace.device_events[kernels]), *windows)
@@ -858,22 +860,22 @@ def host_optimizer(facts: Facts) -> Iterator[Advice]:
 
 def grouped_update(optimizer: str, *, has_device: bool) -> str:
     """How a class of torch.optim updates many parameters with one kernel; of other classes which ones do."""
-    fused = _FUSED if has_device else _FUSED_ON_CPU
-    ways = [f"`{optimizer}(…, fused=True)`"] if optimizer in fused else []
+    fused_classes = _FUSED if has_device else _FUSED_ON_CPU
+    ways = [f"`{optimizer}(…, fused=True)`"] if optimizer in fused_classes else []
     if has_device and optimizer in _FOREACH:
         ways.append("`foreach=True`" if ways else f"`{optimizer}(…, foreach=True)`")
     return " or ".join(ways) or f"{optimizer} may have an option for it; `torch.optim.AdamW` has `fused=True`"
 
 
-def allocation(facts: Facts) -> Iterator[Advice | Cleared]:
+def allocation(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Devices wait while the host asks the driver for memory."""
     if not facts.has_device:
         return
     lengths = facts.late.allocating
     take, give_back = facts.terms.memory_calls
-    if cleared := facts.cleared("allocation", lengths, f"in {take} and the like"):
-        if facts.are_launches_known and not facts.is_worth(lengths + facts.unlinked_idle):
-            yield cleared
+    if cleared_topic := facts.cleared_topic("allocation", lengths, f"in {take} and the like"):
+        if not facts.may_be_longer(lengths):
+            yield cleared_topic
         return
     saving = facts.mean(lengths)
     longest = call_within(facts.trace, facts.host_spans["allocating"], allocates)

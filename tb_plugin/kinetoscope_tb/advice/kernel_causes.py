@@ -43,23 +43,25 @@ class Cause:
 Finder = Callable[[Group, Limits], Cause | None]
 
 
-def misaligned(group: Group, limits: Limits) -> Cause | None:
+def misaligned_sizes(group: Group, limits: Limits) -> Cause | None:
     """Sizes that aren't multiples of 16 bytes, so that matrices can't be loaded in full width.
 
     Only those of contiguous dimensions matter: of the output that is the last one, and an input surely has one of such
     a size if both of its sizes are. Of others the shapes don't say it.
     """
     sizes, per_load = product_sizes(group.name, group.shapes), _PER_LOAD.get(group.number_format or "", 0)
-    aligned = alignment(group.kernel)
-    if sizes is None or not per_load or (aligned is not None and aligned >= per_load):
+    elements = alignment(group.kernel)
+    if sizes is None or not per_load or (elements is not None and elements >= per_load):
         return None
     odd = sorted({size for size in (sizes.m, sizes.n, sizes.k) if size % per_load})
     odd = [size for size in odd if size > _SKINNY]  # a size as small as that is skinny, whatever it is a multiple of
     if not odd:
         return None
-    listed = " and ".join(str(size) for size in odd)
-    padded = " and ".join(str(-(-size // per_load) * per_load) for size in odd)
-    which = f": the kernel loads {aligned} element{'s' * (aligned > 1)} at a time (`align{aligned}`)" if aligned else ""
+    odd_sizes = " and ".join(str(size) for size in odd)
+    multiples = " and ".join(str(-(-size // per_load) * per_load) for size in odd)
+    which = (
+        f": the kernel loads {elements} element{'s' * (elements > 1)} at a time (`align{elements}`)" if elements else ""
+    )
     old = written_for(group.kernel)
     is_old = old is not None and limits.compute_capability is not None and old < limits.compute_capability
     name = f", and is one for compute capability {old[0]}.{old[1]}" if old and is_old and which else ""
@@ -67,8 +69,8 @@ def misaligned(group: Group, limits: Limits) -> Cause | None:
     where = ", so" if is_sure else f"; if {'it is' if len(odd) == 1 else 'they are'} contiguous in an input,"
     consequence = which + name if which else f"{where} rows can't be loaded 16 bytes at a time"
     return Cause(
-        f"{listed} {'is' if len(odd) == 1 else 'are'} no multiple of {per_load}{consequence}",
-        f"Pad {listed} to {padded} (multiples of {per_load}), or choose sizes that are multiples of 64 or 128.",
+        f"{odd_sizes} {'is' if len(odd) == 1 else 'are'} no multiple of {per_load}{consequence}",
+        f"Pad {odd_sizes} to {multiples} (multiples of {per_load}), or choose sizes that are multiples of 64 or 128.",
         is_sure,
     )
 
@@ -86,7 +88,7 @@ def few_tiles(group: Group, limits: Limits) -> Cause | None:
     of = f" of {tile[0]} × {tile[1]}" if tile else ""
     least = " or more" if not limits.is_named else ""
     return Cause(
-        f"the output of {_batched(sizes)}{sizes.m} × {sizes.n} has only {tiles} tile{'s' * (tiles > 1)}{of} for "
+        f"the output of {_batch_factor(sizes)}{sizes.m} × {sizes.n} has only {tiles} tile{'s' * (tiles > 1)}{of} for "
         f"{count}{least} multiprocessors" + (f", while the inner dimension of {sizes.k} is long" if is_long else ""),
         "Split the inner dimension over more multiprocessors (split-K): a batched matmul over pieces of it and a sum, "
         "`torch.compile(mode='max-autotune')`, or a newer version of the library."
@@ -100,7 +102,7 @@ def _tiles(sizes: ProductSizes, tile: tuple[int, int]) -> int:
     return sizes.batch * min(math.ceil(sizes.m / tile[way]) * math.ceil(sizes.n / tile[1 - way]) for way in (0, 1))
 
 
-def _batched(sizes: ProductSizes) -> str:
+def _batch_factor(sizes: ProductSizes) -> str:
     return f"{sizes.batch} × " if sizes.batch > 1 else ""
 
 
@@ -187,13 +189,14 @@ def wasted_head(group: Group, _limits: Limits) -> Cause | None:
     """A head dimension that the kernel's tiles are larger than."""
     shape = _shape(group.shapes, 1 if group.name.endswith("_backward") else 0)
     size = shape[-1] if len(shape) == 4 else 0
-    padded = _padded_head(size, group.kernel) if size else 0
-    if padded <= size:
+    padded_size = _padded_head(size, group.kernel) if size else 0
+    if padded_size <= size:
         return None
     return Cause(
-        f"the head dimension of {size} is padded to {padded} in the kernel's tiles, so that {1 - size / padded:.0%} of "
-        "what it computes is thrown away; that alone doesn't explain the rest".replace("%", " %"),
-        f"Choose a head dimension of {padded // 2} or {padded}, or try other attention kernels for it.",
+        f"the head dimension of {size} is padded to {padded_size} in the kernel's tiles, so that "
+        f"{100 * (1 - size / padded_size):.0f} % of what it computes is thrown away; that alone "
+        "doesn't explain the rest",
+        f"Choose a head dimension of {padded_size // 2} or {padded_size}, or try other attention kernels for it.",
     )
 
 
@@ -271,7 +274,7 @@ def first_channels(group: Group, _limits: Limits) -> Cause | None:
     )
 
 
-def strided(group: Group, _limits: Limits) -> Cause | None:
+def strided_inputs(group: Group, _limits: Limits) -> Cause | None:
     """PyTorch's elementwise kernel for tensors that aren't contiguous in the same order."""
     if not re.search(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel", group.kernel):
         return None
@@ -293,11 +296,11 @@ def low_occupancy(group: Group, _limits: Limits) -> Cause | None:
 
 
 _FINDERS: dict[str, tuple[Finder, ...]] = {
-    "matmul": (side_kernels, few_tiles, misaligned, skinny, tiny, old_kernel, partial_wave),
+    "matmul": (side_kernels, few_tiles, misaligned_sizes, skinny, tiny, old_kernel, partial_wave),
     "convolution": (side_kernels, depthwise, few_channels, few_blocks, tiny, first_channels, old_kernel),
     "attention": (few_heads, tiny, wasted_head, old_kernel),
 }
-_OF_MEMORY: tuple[Finder, ...] = (few_blocks, tiny, strided, low_occupancy)
+_OF_MEMORY: tuple[Finder, ...] = (few_blocks, tiny, strided_inputs, low_occupancy)
 
 
 def cause_of(group: Group, limits: Limits) -> tuple[str, Cause] | None:
@@ -306,10 +309,10 @@ def cause_of(group: Group, limits: Limits) -> tuple[str, Cause] | None:
     return next(((finder.__name__, cause) for finder in finders if (cause := finder(group, limits))), None)
 
 
-def _shape(shapes: str | None, place: int) -> list[int]:
+def _shape(shapes: str | None, position: int) -> list[int]:
     try:
-        listed = json.loads(shapes or "[]")
+        entries = json.loads(shapes or "[]")
     except (ValueError, RecursionError):
         return []
-    sizes = listed[place] if isinstance(listed, list) and place < len(listed) else []
+    sizes = entries[position] if isinstance(entries, list) and position < len(entries) else []
     return sizes if isinstance(sizes, list) and all(isinstance(n, int) for n in sizes) else []

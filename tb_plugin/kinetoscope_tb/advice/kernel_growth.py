@@ -51,11 +51,11 @@ class KernelGrowth:
             is_growing,
             less,
             more.sum(axis=0),
-            growth(times[grows].sum(axis=0)[facts.counted]),
+            growth(times[grows].sum(axis=0)[facts.is_counted]),
         )
 
 
 def _at_first(facts: Facts, times: Ints) -> float:
     """What an operator takes per step at first if it rises by much; else 0."""
-    first, last = growth(times[facts.counted])
+    first, last = growth(times[facts.is_counted])
     return first if rises(first, last) and facts.share(last) >= LEAST_SHARE else 0.0

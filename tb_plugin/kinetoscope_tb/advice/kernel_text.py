@@ -48,11 +48,11 @@ def has_doubles(types: str) -> bool:
 def inputs_of(group: Group) -> str:
     """The shapes of the first tensors: (256, 512) × (512, 8); empty if they weren't recorded."""
     try:
-        listed = json.loads(group.shapes or "[]")
+        entries = json.loads(group.shapes or "[]")
     except (ValueError, RecursionError):
         return ""
-    flat = [each for entry in listed for each in (entry if _is_nested(entry) else [entry])]
-    tensors = [each for each in flat if isinstance(each, list) and each]
+    flat = [item for entry in entries for item in (entry if _is_nested(entry) else [entry])]
+    tensors = [item for item in flat if isinstance(item, list) and item]
     if group.name == "aten::copy_":
         return f"({', '.join(map(str, tensors[0]))}){_conversion(group)}" if tensors else ""
     if group.name.startswith(("aten::addmm", "aten::baddbmm")):
@@ -63,14 +63,14 @@ def inputs_of(group: Group) -> str:
 def _conversion(group: Group) -> str:
     """From which number format to which one a copy converts; empty if it doesn't."""
     try:
-        to, source = (str(each).removeprefix("c10::") for each in json.loads(group.types or "[]")[:2])
+        to, source = (str(name).removeprefix("c10::") for name in json.loads(group.types or "[]")[:2])
     except (ValueError, RecursionError):
         return ""
     return "" if to == source else f" from {source} to {to}"
 
 
 def _is_nested(entry: object) -> bool:
-    return isinstance(entry, list) and any(isinstance(each, list) for each in entry)
+    return isinstance(entry, list) and any(isinstance(item, list) for item in entry)
 
 
 def limit_in_words(group: Group, limits: Mapping[int, Limits]) -> str:

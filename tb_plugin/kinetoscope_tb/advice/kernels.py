@@ -28,7 +28,7 @@ from ..names import text
 from ..names.regex import regex
 from .facts import Facts
 from .host import is_launch_bound, kernels_of_optimizer
-from .kernel_causes import TINY_NS, Cause, cause_of, misaligned
+from .kernel_causes import TINY_NS, Cause, cause_of, misaligned_sizes
 from .kernel_growth import KernelGrowth
 from .kernel_text import (
     DOUBLES_FASTER,
@@ -40,7 +40,7 @@ from .kernel_text import (
     use_fused,
 )
 from .kernel_times import KernelTimes
-from .model import Advice, Candidate, Cleared, Confidence, Culprit, Unknown
+from .model import Advice, Candidate, ClearedTopic, Confidence, Culprit, OpenQuestion
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
 from .repetition import link_launches
 
@@ -86,26 +86,26 @@ class _Kernels:
         """The free kernels of some groups, by their numbers."""
         return self.is_free & np.isin(self.work.group, groups)
 
-    def lengths(self, chosen: Mask) -> Ints:
+    def lengths(self, mask: Mask) -> Ints:
         """How long any of the chosen kernels runs, per step."""
         windows = self.facts.windows
-        return length_within(intervals_of(self.facts.kernels, chosen), windows.start, windows.end)
+        return length_within(intervals_of(self.facts.kernels, mask), windows.start, windows.end)
 
-    def claim(self, chosen: Mask) -> None:
+    def claim(self, mask: Mask) -> None:
         """No later rule counts these kernels."""
-        self.is_free &= ~chosen
+        self.is_free &= ~mask
 
-    def candidate(self, words: str, chosen: Mask, less: NDArray[np.float64] | float | None = 1.0) -> Candidate:
+    def candidate(self, words: str, mask: Mask, less: NDArray[np.float64] | float | None = 1.0) -> Candidate:
         """That the chosen kernels take a share of their time less."""
-        return Candidate(words, rows=self.facts.kernel_rows[chosen], less=less)
+        return Candidate(words, rows=self.facts.kernel_rows[mask], less=less)
 
-    def fewer(self, words: str, chosen: Mask, less: float | None = 1.0) -> Candidate:
+    def fewer(self, words: str, mask: Mask, less: float | None = 1.0) -> Candidate:
         """That some of the chosen kernels, and the operators that launch them, are gone."""
-        host, op = self.facts.trace.host_events, self.facts.kernels["op"].to_numpy()[chosen]
+        host, op = self.facts.trace.host_events, self.facts.kernels["op"].to_numpy()[mask]
         launches = np.zeros(host.height, bool)
         launches[op[(op >= 0) & (op < host.height)]] = True
         threads = host["thread"].filter(pl.Series(launches)).unique().to_numpy()
-        kernels = self.candidate(words, chosen, less)
+        kernels = self.candidate(words, mask, less)
         return replace(kernels, spans=intervals_of(host, launches), threads=threads)
 
     def confidence(self, groups: Sequence[Group]) -> Confidence:
@@ -113,7 +113,7 @@ class _Kernels:
         return "high" if all(self.work.limits[group.device].is_named for group in groups) else "medium"
 
 
-def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
+def kernels(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     """Advice about kernels; each one is claimed once."""
     yield from _without_launch(facts)
     if facts.kernels.is_empty():
@@ -132,22 +132,22 @@ def kernels(facts: Facts) -> Iterator[Advice | Cleared | Unknown]:
     kernels.claim(kernels.is_slow_float)
     yield from _doubles(kernels)
     yield from _elementwise(kernels)
-    yield from _moved(kernels, "cast")
-    yield from _moved(kernels, "layout")
+    yield from _conversions(kernels, "cast")
+    yield from _conversions(kernels, "layout")
     yield from _below_roof(kernels, "memory")
     yield from _rest(kernels)
 
 
-def _without_launch(facts: Facts) -> Iterator[Unknown]:
+def _without_launch(facts: Facts) -> Iterator[OpenQuestion]:
     """That much of the time is in kernels without a step and an operator, since their launches aren't recorded."""
     device = facts.trace.device_events
     belong_nowhere = (device["step"] == NONE) & (device["kind"] == "kernel") & ~device["is_communication"]
     rows = device.filter(belong_nowhere & pl.Series(lone_rows(facts.trace), dtype=pl.Boolean))
-    running = facts.mean(length_within(intervals_of(rows), facts.windows.start, facts.windows.end))
-    if facts.share(running) >= _LEAST:
-        reason = f"for {facts.percent(running)} of {facts.unit} kernels run of which no launch is recorded, nor inputs"
+    mean_ns = facts.mean(length_within(intervals_of(rows), facts.windows.start, facts.windows.end))
+    if facts.share(mean_ns) >= _LEAST:
+        reason = f"for {facts.percent(mean_ns)} of {facts.unit} kernels run of which no launch is recorded, nor inputs"
         topic = f"{_CLOSE}, of those without a launch" if facts.kernels.height else _CLOSE
-        yield Unknown(topic, reason, running, link_launches(facts))
+        yield OpenQuestion(topic, reason, mean_ns, link_launches(facts))
 
 
 def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
@@ -156,7 +156,7 @@ def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
     attention = unfused_attention(facts.trace, facts.kernels)
     if attention is None or not facts.is_worth(kernels.lengths(attention.is_member), _LEAST):
         return
-    running = kernels.lengths(attention.is_member)
+    lengths = kernels.lengths(attention.is_member)
     groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[attention.is_member])]
     kernels.claim(attention.is_member)
     fused_ns = _fused_ns(kernels, attention, groups[0].device)
@@ -170,8 +170,8 @@ def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
     at_best = f" Fused attention would take at least {at_roof}, at the device's roof." if less else ""
     yield Advice(
         "unfused_attention",
-        f"Attention that isn't fused takes {facts.of_steps(running)}.",
-        f"{facts.part_of(running)}, {100 * share:.0f} % of the kernel time{facts.recurs(running)}"
+        f"Attention that isn't fused takes {facts.of_steps(lengths)}.",
+        f"{facts.part_of(lengths)}, {100 * share:.0f} % of the kernel time{facts.recurs(lengths)}"
         f"{f', in `{module}`' if module else ''}: {largest_groups(core, facts.count)}. Between the "
         f"matmuls, scores of {scores} are written to memory and read again.{at_best}",
         use_fused(attention, has_device=True),
@@ -179,7 +179,7 @@ def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
         kernels.confidence(groups) if less else "medium",
         "kernels_by_op",
         "re:softmax|bmm",
-        facts.mean(running),
+        facts.mean(lengths),
         kernels.fewer(
             "what attention takes longer than fused attention" if less else "these kernels", attention.is_member, less
         ),
@@ -250,9 +250,9 @@ def _growth(kernels: _Kernels) -> Iterator[Advice]:
     rise = KernelGrowth.of(facts, kernels.work, kernels.is_free)
     if facts.has_iterations or not facts.is_worth(rise.more_ns, _LEAST):
         return
-    chosen, (first, last) = rise.is_growing, rise.rise_ns
-    is_alone = not (kernels.is_free & ~chosen).any()
-    kernels.claim(chosen)
+    is_growing, (first, last) = rise.is_growing, rise.rise_ns
+    is_alone = not (kernels.is_free & ~is_growing).any()
+    kernels.claim(is_growing)
     others = f" and {text.times(len(rise.names) - 1, 'other')}" if len(rise.names) > 1 else ""
     yield Advice(
         "growing_kernels",
@@ -268,15 +268,15 @@ def _growth(kernels: _Kernels) -> Iterator[Advice]:
         "kernel_durations",
         "",
         facts.mean(rise.more_ns),
-        kernels.candidate("what these kernels take longer than at first", chosen, rise.less[chosen]),
+        kernels.candidate("what these kernels take longer than at first", is_growing, rise.less[is_growing]),
     )
 
 
 def _near_roof_at_best(kernels: _Kernels, slower: Mask, fastest_ns: NDArray[np.float64]) -> list[int]:
     """The groups of some kernels that aren't far below their roof when they are fastest."""
     best = np.bincount(kernels.work.group, fastest_ns, len(kernels.work.groups))
-    chosen = np.unique(kernels.work.group[slower]).tolist()
-    roofs = {number: kernels.work.groups[number].roof_ns for number in chosen}
+    numbers = np.unique(kernels.work.group[slower]).tolist()
+    roofs = {number: kernels.work.groups[number].roof_ns for number in numbers}
     return [number for number, roof in roofs.items() if roof is None or roof >= _FAR_BELOW * best[number]]
 
 
@@ -294,40 +294,43 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     """Operators of a family that run below half of their roof."""
     facts, groups = kernels.facts, kernels.work.groups
     numbers = _far_below(kernels, family)
-    chosen = kernels.of_groups(numbers)
-    running = kernels.lengths(chosen)
-    named = [groups[number] for number in numbers]
-    time_ns = sum(group.time_ns for group in named)
-    roof_ns = sum(group.roof_ns or 0.0 for group in named)
+    is_chosen = kernels.of_groups(numbers)
+    lengths = kernels.lengths(is_chosen)
+    slow_groups = [groups[number] for number in numbers]
+    time_ns = sum(group.time_ns for group in slow_groups)
+    roof_ns = sum(group.roof_ns or 0.0 for group in slow_groups)
     fraction = roof_ns / max(time_ns, 1)
-    saved_ns = (running * (1 - min(1.0, fraction))).astype(np.int64)
-    if not numbers or not (facts.is_worth(running, _LEAST) or facts.is_worth(saved_ns, _LEAST_SAVED)):
+    saved_ns = (lengths * (1 - min(1.0, fraction))).astype(np.int64)
+    if not numbers or not (facts.is_worth(lengths, _LEAST) or facts.is_worth(saved_ns, _LEAST_SAVED)):
         return
-    kernels.claim(chosen)
+    kernels.claim(is_chosen)
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
     all_ns = sum(group.time_ns for group in groups if _is_of(group, family))
     which = _SUBJECTS[family] if time_ns > 0.9 * all_ns else f"Some {text.as_clause(_SUBJECTS[family])}"
     what = "the memory's bandwidth" if family == "memory" else "their roof"
-    why, action, is_likely = _why(kernels, named)
-    shared = _shared(kernels, chosen)
+    why, action, is_likely = _why(kernels, slow_groups)
+    concurrent_share = _concurrent_share(kernels, is_chosen)
     overlap = (
-        f" For {text.percent(shared)} of it other kernels run at the same time, and take a part of the device."
-        if shared >= _MUCH_SHARED
+        f" For {text.percent(concurrent_share)} of it other kernels run at the same time, and take a part of the "
+        "device."
+        if concurrent_share >= _MUCH_SHARED
         else ""
     )
     yield Advice(
         rule,
-        f"{which} run at {text.percent(fraction)} of {what}, and take {facts.of_steps(running)}.",
-        f"{facts.part_of(running)}{facts.recurs(running)}; at the roof they would take "
-        f"{text.time(facts.mean(running) * fraction)} ({limit_in_words(named[0], kernels.work.limits)}). Most of it: "
-        f"{largest_groups(named, facts.count)}.{overlap} {why}",
+        f"{which} run at {text.percent(fraction)} of {what}, and take {facts.of_steps(lengths)}.",
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)}; at the roof they would take "
+        f"{text.time(facts.mean(lengths) * fraction)} ({limit_in_words(slow_groups[0], kernels.work.limits)}). Most "
+        f"of it: {largest_groups(slow_groups, facts.count)}.{overlap} {why}",
         action,
         None,
-        "medium" if overlap or not is_likely else kernels.confidence(named),
+        "medium" if overlap or not is_likely else kernels.confidence(slow_groups),
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
-        facts.mean(running),
-        kernels.candidate("what these kernels take longer than at their roof", chosen, _beyond_roof(kernels)[chosen]),
+        facts.mean(lengths),
+        kernels.candidate(
+            "what these kernels take longer than at their roof", is_chosen, _beyond_roof(kernels)[is_chosen]
+        ),
     )
 
 
@@ -337,19 +340,19 @@ def _beyond_roof(kernels: _Kernels) -> NDArray[np.float64]:
     return 1.0 - np.array(fraction)[kernels.work.group]
 
 
-def _shared(kernels: _Kernels, chosen: Mask) -> float:
+def _concurrent_share(kernels: _Kernels, mask: Mask) -> float:
     """The share of the chosen kernels' time in which others, communication among them, run on the same device."""
-    trace, rows = kernels.facts.trace, kernels.facts.kernel_rows[chosen]
+    trace, rows = kernels.facts.trace, kernels.facts.kernel_rows[mask]
     is_chosen = np.zeros(trace.device_events.height, bool)
     is_chosen[rows] = True
     is_other = (trace.device_events["kind"] == "kernel").to_numpy() & ~is_chosen
-    shared = whole = 0
+    shared_ns = whole_ns = 0
     for _, _, of_device in axes(trace, "device"):
         device = trace.device_events.select(pl.col("start_ns", "dur_ns").gather(of_device))
         start, end = intervals_of(device, is_chosen[of_device])
-        shared += int(length_within(intervals_of(device, is_other[of_device]), start, end).sum())
-        whole += int((end - start).sum())
-    return shared / whole if whole else 0.0
+        shared_ns += int(length_within(intervals_of(device, is_other[of_device]), start, end).sum())
+        whole_ns += int((end - start).sum())
+    return shared_ns / whole_ns if whole_ns else 0.0
 
 
 def _is_of(group: Group, family: str) -> bool:
@@ -362,10 +365,10 @@ def _is_of(group: Group, family: str) -> bool:
 def _far_below(kernels: _Kernels, family: str) -> list[int]:
     """The groups of a family that are worth naming, the longest first."""
     in_float, free = (
-        set(np.flatnonzero(np.bincount(kernels.work.group[some])).tolist())
-        for some in (kernels.is_slow_float, kernels.is_free)
+        set(np.flatnonzero(np.bincount(kernels.work.group[mask])).tolist())
+        for mask in (kernels.is_slow_float, kernels.is_free)
     )
-    chosen = []
+    numbers = []
     for number, group in enumerate(kernels.work.groups):
         fraction = group.roof_frac
         if number not in free or not _is_of(group, family) or fraction is None or group.call_ns < TINY_NS:
@@ -373,23 +376,23 @@ def _far_below(kernels: _Kernels, family: str) -> list[int]:
         # lower precision saves up to 1 - 1 / FASTER: more than the way to a roof that is nearer
         least = 1 / FASTER if number in in_float else _FAR_BELOW
         could_pad = (
-            number not in in_float and fraction < _BELOW and misaligned(group, kernels.work.limits[group.device])
+            number not in in_float and fraction < _BELOW and misaligned_sizes(group, kernels.work.limits[group.device])
         )
         if fraction < least or could_pad:
-            chosen.append(number)
-    return chosen
+            numbers.append(number)
+    return numbers
 
 
 def _why(kernels: _Kernels, groups: Sequence[Group]) -> tuple[str, str, bool]:
     """(the cause of most of the lost time, what to do about it, whether it isn't just a possible one)."""
-    lost: dict[str, float] = {}
+    lost_ns: dict[str, float] = {}
     first: dict[str, tuple[Group, Cause]] = {}
     for group in groups:
         kind, cause = cause_of(group, kernels.work.limits[group.device]) or ("", None)
-        lost[kind] = lost.get(kind, 0.0) + group.time_ns - (group.roof_ns or 0.0)
+        lost_ns[kind] = lost_ns.get(kind, 0.0) + group.time_ns - (group.roof_ns or 0.0)
         if cause and (kind not in first or cause.is_likely > first[kind][1].is_likely):
             first[kind] = group, cause
-    most = max(lost, key=lambda kind: lost[kind])
+    most = max(lost_ns, key=lambda kind: lost_ns[kind])
     if not most:
         return (
             "Neither the shapes nor the names of the kernels show why.",
@@ -410,34 +413,34 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     where it waits for less, the gaps between them count, too.
     """
     facts = kernels.facts
-    chosen = kernels.is_free & (kernels.family == "elementwise")
-    running = kernels.lengths(chosen)
-    spent = np.bincount(
-        kernels.work.group[chosen], facts.kernels["dur_ns"].to_numpy()[chosen], len(kernels.work.groups)
+    is_chosen = kernels.is_free & (kernels.family == "elementwise")
+    lengths = kernels.lengths(is_chosen)
+    group_ns = np.bincount(
+        kernels.work.group[is_chosen], facts.kernels["dur_ns"].to_numpy()[is_chosen], len(kernels.work.groups)
     )
-    groups = [kernels.work.groups[number] for number in np.flatnonzero(spent)]
-    total = float(spent.sum())
-    if not facts.is_worth(running, _LEAST) or _is_of_one_operator(kernels, spent):
+    groups = [kernels.work.groups[number] for number in np.flatnonzero(group_ns)]
+    total = float(group_ns.sum())
+    if not facts.is_worth(lengths, _LEAST) or _is_of_one_operator(kernels, group_ns):
         return
-    tiny_ns = sum(int(ns) for ns, group in zip(spent, kernels.work.groups, strict=True) if group.call_ns < TINY_NS)
+    tiny_ns = sum(int(ns) for ns, group in zip(group_ns, kernels.work.groups, strict=True) if group.call_ns < TINY_NS)
     gaps = facts.late.host + facts.late.latency
     is_tiny = tiny_ns > _MOST * total and is_launch_bound(facts)
-    if is_tiny and facts.mean(gaps) > facts.mean(running):
+    if is_tiny and facts.mean(gaps) > facts.mean(lengths):
         return
-    runs, fused_ns = _fused_runs(kernels, chosen)
+    runs, fused_ns = _fused_runs(kernels, is_chosen)
     less = max(0.0, 1 - fused_ns / total)
-    if less * facts.mean(running) < _MOVED * facts.step_ns:
+    if less * facts.mean(lengths) < _MOVED * facts.step_ns:
         return
-    kernels.claim(chosen)
-    count = int(chosen.sum())
+    kernels.claim(is_chosen)
+    count = int(is_chosen.sum())
     yield Advice(
         "elementwise",
-        f"Tiny kernels, launched one by one, take {facts.of_steps(running + gaps)} with the gaps between them"
+        f"Tiny kernels, launched one by one, take {facts.of_steps(lengths + gaps)} with the gaps between them"
         f"{_largest_operator(groups, facts)}."
         if is_tiny
-        else f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(running)}"
+        else f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(lengths)}"
         f"{_largest_operator(groups, facts)}.",
-        f"{facts.part_of(running)}{facts.recurs(running)}: {text.often(count / facts.count)} kernels "
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
         f"{largest_groups(groups, facts.count)}.",
@@ -446,8 +449,8 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
         "medium",
         "kernels_by_op",
         "re:elementwise|norm|reduce|Cat",
-        facts.mean(running),
-        kernels.fewer("what these kernels take longer than fused ones", chosen, less),
+        facts.mean(lengths),
+        kernels.fewer("what these kernels take longer than fused ones", is_chosen, less),
     )
 
 
@@ -455,34 +458,34 @@ def _doubles(kernels: _Kernels) -> Iterator[Advice]:
     """Kernels on float64 tensors in a program that mostly computes in other formats."""
     facts, dur_ns = kernels.facts, kernels.facts.kernels["dur_ns"].to_numpy()
     of_groups = np.array([has_doubles(group.types or "[]") for group in kernels.work.groups], bool)
-    chosen = kernels.is_free & of_groups[kernels.work.group]
-    running = kernels.lengths(chosen)
-    if not facts.is_worth(running, _MOVED) or dur_ns[of_groups[kernels.work.group]].sum() > _MOST * dur_ns.sum():
+    is_chosen = kernels.is_free & of_groups[kernels.work.group]
+    lengths = kernels.lengths(is_chosen)
+    if not facts.is_worth(lengths, _MOVED) or dur_ns[of_groups[kernels.work.group]].sum() > _MOST * dur_ns.sum():
         return
-    kernels.claim(chosen)
-    groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[chosen])]
+    kernels.claim(is_chosen)
+    groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[is_chosen])]
     yield Advice(
         "double_precision",
-        f"Operators on float64 tensors take {facts.of_steps(running)}{_largest_operator(groups, facts)}.",
-        f"{facts.part_of(running)}{facts.recurs(running)}; the rest computes in other number formats. In float32 they "
+        f"Operators on float64 tensors take {facts.of_steps(lengths)}{_largest_operator(groups, facts)}.",
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)}; the rest computes in other number formats. In float32 they "
         f"would move half the bytes. Most of it: {largest_groups(groups, facts.count)}.",
         IN_FLOAT,
         None,
         "medium",
         "kernels_by_op",
         "",
-        facts.mean(running),
+        facts.mean(lengths),
         kernels.candidate(
-            f"what these kernels take longer than {DOUBLES_FASTER:.0f} times as fast", chosen, 1 - 1 / DOUBLES_FASTER
+            f"what these kernels take longer than {DOUBLES_FASTER:.0f} times as fast", is_chosen, 1 - 1 / DOUBLES_FASTER
         ),
         Culprit(operator=max(groups, key=lambda group: group.time_ns).name or None),
     )
 
 
-def _is_of_one_operator(kernels: _Kernels, spent: NDArray[np.integer]) -> bool:
+def _is_of_one_operator(kernels: _Kernels, group_ns: NDArray[np.integer]) -> bool:
     """Whether fusing isn't the matter: one operator takes most of the time of the groups, in few or slow calls."""
-    largest = int(spent.argmax())
-    if spent[largest] <= _MOST * spent.sum():
+    largest = int(group_ns.argmax())
+    if group_ns[largest] <= _MOST * group_ns.sum():
         return False
     is_loop = kernels.work.groups[largest].calls >= _LOOP * kernels.facts.count
     return not is_loop or largest in _far_below(kernels, "memory")
@@ -500,7 +503,7 @@ def _largest_operator(groups: Sequence[Group], facts: Facts) -> str:
     return f", most of it in `{name}` ({text.often(calls / facts.count)} times {facts.per})"
 
 
-def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:
+def _fused_runs(kernels: _Kernels, mask: Mask) -> tuple[int, float]:
     """(runs of chosen kernels on a stream without others in between, the time that one kernel for each would take).
 
     A fused kernel takes at least as long as the longest of the run at the memory's bandwidth, one alone as long as now.
@@ -513,14 +516,14 @@ def _fused_runs(kernels: _Kernels, chosen: Mask) -> tuple[int, float]:
     rows = facts.kernels.select(
         *("device", "stream", "start_ns", "dur_ns"),
         least=pl.col("dur_ns") * pl.Series(fraction),
-        chosen=pl.Series(chosen),
+        is_chosen=pl.Series(mask),
         waits=pl.Series(waits),
     ).sort("device", "stream", "start_ns")
-    place = ["device", "stream"]
-    begins = pl.any_horizontal(pl.col(name) != pl.col(name).shift(1) for name in ("chosen", "waits"))
-    numbered = rows.with_columns(run=begins.fill_null(value=True).cum_sum().over(place))
+    stream = ["device", "stream"]
+    begins = pl.any_horizontal(pl.col(name) != pl.col(name).shift(1) for name in ("is_chosen", "waits"))
+    runs = rows.with_columns(run=begins.fill_null(value=True).cum_sum().over(stream))
     least = pl.when(pl.len() > 1).then(pl.col("least").max()).otherwise(pl.col("dur_ns").max())
-    longest = numbered.filter("chosen").group_by(*place, "run").agg(least=least)
+    longest = runs.filter("is_chosen").group_by(*stream, "run").agg(least=least)
     return longest.height, float(longest["least"].sum())
 
 
@@ -540,21 +543,21 @@ _MOVES = {
 }
 
 
-def _moved(kernels: _Kernels, family: str) -> Iterator[Advice]:
+def _conversions(kernels: _Kernels, family: str) -> Iterator[Advice]:
     """Kernels that only convert or reorder; those for channels last have their own rule."""
     facts = kernels.facts
-    chosen = kernels.is_free & (kernels.family == family)
-    running = kernels.lengths(chosen)
-    if not facts.is_worth(running, _MOVED):
+    is_chosen = kernels.is_free & (kernels.family == family)
+    lengths = kernels.lengths(is_chosen)
+    if not facts.is_worth(lengths, _MOVED):
         return
-    kernels.claim(chosen)
-    groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[chosen])]
+    kernels.claim(is_chosen)
+    groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[is_chosen])]
     rule, what, action = _MOVES[family]
-    size = facts.mean(running)
+    size = facts.mean(lengths)
     yield Advice(
         rule,
-        f"{what} {facts.of_steps(running)}.",
-        f"{facts.part_of(running)}{facts.recurs(running)} in {text.often(chosen.sum() / facts.count)} kernels "
+        f"{what} {facts.of_steps(lengths)}.",
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)} in {text.often(is_chosen.sum() / facts.count)} kernels "
         f"{facts.per} that do nothing else. Most of it: {largest_groups(groups, facts.count)}.",
         action,
         None,
@@ -562,31 +565,31 @@ def _moved(kernels: _Kernels, family: str) -> Iterator[Advice]:
         "kernels_by_op",
         "copy",
         size,
-        kernels.fewer("these kernels", chosen),
+        kernels.fewer("these kernels", is_chosen),
     )
 
 
-def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
+def _rest(kernels: _Kernels) -> Iterator[ClearedTopic | OpenQuestion]:
     """What is unknown of the kernels that no rule claimed, or how little of them is far below the roof."""
     facts, groups = kernels.facts, kernels.work.groups
     has_none = np.array([group.roof_ns is None for group in groups])[kernels.work.group]
-    unknown = kernels.lengths(kernels.is_free & has_none)
+    unrated_lengths = kernels.lengths(kernels.is_free & has_none)
     numbers = np.unique(kernels.work.group[kernels.is_free & has_none])
     dur_ns = facts.kernels["dur_ns"].to_numpy()
     rated_share = float(dur_ns[~has_none].sum() / max(1, dur_ns.sum()))
-    if numbers.size and (facts.share(facts.mean(unknown)) >= _LEAST or rated_share < _HARDLY):
+    if numbers.size and (facts.share(facts.mean(unrated_lengths)) >= _LEAST or rated_share < _HARDLY):
         largest = groups[numbers[0]]
         own_ns = sum(groups[number].time_ns for number in numbers if _who(groups[number]) == _who(largest))
         share = own_ns / max(1, sum(groups[number].time_ns for number in numbers))
-        words = _unknown_in_words(facts, unknown, largest, share)
+        words = _unrated_in_words(facts, unrated_lengths, largest, share)
         topic = _CLOSE
         if largest.reason == NO_CAPTURE:
-            yield Unknown(topic, words, facts.mean(unknown), _RECORD_CAPTURE, "graph_kernels")
+            yield OpenQuestion(topic, words, facts.mean(unrated_lengths), _RECORD_CAPTURE, "graph_kernels")
         else:
             is_most = bool(largest.name) and share >= _MOST
             who = Culprit(operator=largest.name) if is_most else Culprit()
             action = _how_to_know(largest.name) if is_most and largest.reason == NO_MODEL else ""
-            yield Unknown(topic, words, facts.mean(unknown), action, culprit=who)
+            yield OpenQuestion(topic, words, facts.mean(unrated_lengths), action, culprit=who)
         return
     below = [number for family in _SUBJECTS for number in _far_below(kernels, family)]
     lengths = kernels.lengths(kernels.of_groups(below))
@@ -595,8 +598,8 @@ def _rest(kernels: _Kernels) -> Iterator[Cleared | Unknown]:
     what = f"in {'other ' if is_rest else ''}kernels far below their roof"
     what += of_part if rated_share < _NEARLY_ALL else ""
     topic = "efficiency of other kernels" if is_rest else "kernel efficiency"
-    if cleared := facts.cleared(topic, lengths, what, _LEAST):
-        yield cleared
+    if cleared_topic := facts.cleared_topic(topic, lengths, what, _LEAST):
+        yield cleared_topic
 
 
 def _how_to_know(operator: str) -> str:
@@ -612,9 +615,9 @@ def _who(group: Group) -> str:
     return f"`{group.name}`" if group.name else f"kernels such as `{group.kernel[:60]}`"
 
 
-def _unknown_in_words(facts: Facts, unknown: Ints, largest: Group, share: float) -> str:
+def _unrated_in_words(facts: Facts, lengths: Ints, largest: Group, share: float) -> str:
     reason = text.as_clause(largest.reason).rstrip(".")
     remedy = "; the option --device names it" if "name the device" in reason else ""
     most = text.most_or_percent(share)
-    part = f"{facts.percent(facts.mean(unknown))} of {facts.unit}"
+    part = f"{facts.percent(facts.mean(lengths))} of {facts.unit}"
     return f"{part} can't be rated, {most} of it in {_who(largest)}: {reason}{remedy}"

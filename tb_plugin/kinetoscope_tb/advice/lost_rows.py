@@ -25,7 +25,7 @@ def lost_rows(facts: Facts, diagnostics: Sequence[Diagnostic]) -> Iterator[Advic
     if not losses:
         return
     title, *others = losses
-    rest_words = steps_in_words(facts.trace, np.flatnonzero(facts.counted))
+    rest_words = steps_in_words(facts.trace, np.flatnonzero(facts.is_counted))
     rest = f"What follows is about {rest_words}." if facts.lack_work.any() else ""
     faults = [diagnostic.fault for diagnostic in diagnostics if diagnostic.fault]
     remedies = [fault.remedy for fault in faults if "totals" in fault.undermines]
@@ -54,13 +54,13 @@ def _end(facts: Facts, diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
 def _launches(facts: Facts) -> Iterator[str]:
     """That many launches of the steps that count have no GPU event, or that these steps lack launches."""
     trace = facts.trace
-    counts = gather(facts.counted, trace.launches["step"].to_numpy(), missing=False)
+    counts = gather(facts.is_counted, trace.launches["step"].to_numpy(), missing=False)
     launches, are_lost = work_launches(trace), lost_launches(trace)
     if are_lost[counts].sum() >= _MUCH * max(1, launches[counts].sum()):
         share = text.percent(are_lost.sum() / launches.sum())
         of = f"{int(are_lost.sum())} of {int(launches.sum())} launches ({share})"
         yield f"{of} have no GPU event: much device work is lost"
-    silent = silent_steps(trace) & facts.counted
+    silent = silent_steps(trace) & facts.is_counted
     if silent.sum() >= _MUCH * facts.count:
         yield f"{int(silent.sum())} of {facts.count} steps lack the launches that the others have, with their work"
 

@@ -70,8 +70,8 @@ class Candidate:
         spans: When the threads do it; they could be shorter by the same share.
         threads: Which threads do; their rows of `threads`.
         waits: Whether it is the host's waits for devices: the host would go on without them.
-        unrecorded: When devices may run work that isn't recorded: a call that returns after such a time waited for that
-            work, so what the steps would be without the wait isn't known, and nothing of it is claimed.
+        unrecorded_work: When devices may run work that isn't recorded: a call that returns after such a time waited
+            for that work, so what the steps would be without the wait isn't known, and nothing of it is claimed.
     """
 
     words: str
@@ -81,7 +81,7 @@ class Candidate:
     spans: Intervals | None = field(default=None, repr=False)
     threads: NDArray[np.integer] | tuple[int, ...] = ()
     waits: bool = False
-    unrecorded: Intervals | None = field(default=None, repr=False)
+    unrecorded_work: Intervals | None = field(default=None, repr=False)
 
     @property
     def mean_less(self) -> float:
@@ -104,7 +104,7 @@ class Remedy:
     """Another change that may save as much as the one that a claim is about.
 
     Attributes:
-        topic: What isn't fine then: a topic of Cleared.
+        topic: What isn't fine then: a topic of ClearedTopic.
         candidate: What would be different.
         evidence: What is said if it saves nearly as much, with `{saved}` for how much.
         action: What is to do then, too.
@@ -244,7 +244,7 @@ class Advice:
         culprit: The code that the title or the evidence names.
         remedy: Another change that may save as much.
         doubt: How certain the measurement and the cause are, if a witness or a fault of the recording lowers that.
-        unknown: What is unknown besides, of the row that says what is fine.
+        open_questions: What is unknown besides, of the row that says what is fine.
         is_of_usual_step: Whether that much can be saved of a step without the profiler, too.
         exposure: Of exposed communication, the numbers behind it of which other ranks may know more.
         saving_range: Between which bounds the saving lies, if it is simulated.
@@ -264,7 +264,7 @@ class Advice:
     culprit: Culprit = Culprit()
     remedy: Remedy | None = field(default=None, compare=False, repr=False)
     doubt: Certainty | None = None
-    unknown: tuple[Unknown, ...] = ()
+    open_questions: tuple[OpenQuestion, ...] = ()
     is_of_usual_step: bool = False
     exposure: Exposure | None = None
     saving_range: tuple[int, int] | None = None
@@ -297,7 +297,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Cleared:
+class ClearedTopic:
     """Something that was checked and isn't acted on: it costs too little, nothing, or what others are said of.
 
     Args:
@@ -321,7 +321,7 @@ class Cleared:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class OpenQuestion:
     """Something that is unknown from this trace.
 
     Args:
@@ -346,4 +346,4 @@ class Unknown:
         return f"{self.topic}, most of it in `{self.culprit.operator}`" if self.culprit.operator else self.topic
 
 
-Result = Advice | Cleared | Unknown
+Result = Advice | ClearedTopic | OpenQuestion

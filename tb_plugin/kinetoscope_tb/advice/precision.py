@@ -24,7 +24,7 @@ from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.tensor_cores import is_matrix_op
 from .facts import Facts
-from .model import Advice, Candidate, Cleared, Unknown
+from .model import Advice, Candidate, ClearedTopic, OpenQuestion
 
 FASTER = 3.0
 """Upper bound on the speedup of whole models by mixed precision (NVIDIA measured 1.5 to 5.5 on V100 and 1.3 to 2.5 on
@@ -73,55 +73,57 @@ def slow_floats(facts: Facts) -> NDArray[np.bool_]:
     return _in_float(facts, facts.kernels, units)[0]
 
 
-def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice | Cleared | Unknown]:
+def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     """Matmuls and convolutions of float tensors that don't run at the device's full rate.
 
     Only kernels that `is_free` selects count; other advice has the rest.
     """
     units = _matrix_units(facts)
     if units is None:
-        yield Unknown("whether the device has tensor or matrix cores", "the trace doesn't identify the device")
+        yield OpenQuestion("whether the device has tensor or matrix cores", "the trace doesn't identify the device")
         return
     if not units.name:
         return
     kernels = facts.kernels
     total = int(kernels["dur_ns"].sum())
-    unknown = int(kernels["dur_ns"].filter(kernels["tensor_cores"] == "unknown").sum())
-    if unknown > _MOST_UNKNOWN * total:
-        part = text.percent(unknown / total)
-        yield Unknown(f"whether {units.name} are used", f"{part} of the kernel time is in kernels with unknown names")
+    unknown_ns = int(kernels["dur_ns"].filter(kernels["tensor_cores"] == "unknown").sum())
+    if unknown_ns > _MOST_UNKNOWN * total:
+        part = text.percent(unknown_ns / total)
+        yield OpenQuestion(
+            f"whether {units.name} are used", f"{part} of the kernel time is in kernels with unknown names"
+        )
         return
-    in_float, untyped = _in_float(facts, kernels, units)
-    hidden = int(kernels["dur_ns"].filter(pl.Series(untyped)).sum())
-    if hidden > _MOST_UNKNOWN * total:
-        part = text.percent(hidden / total)
-        yield Unknown("the precision of matmuls", f"{part} of the kernel time is in matmuls of unknown inputs")
+    in_float, is_untyped = _in_float(facts, kernels, units)
+    untyped_ns = int(kernels["dur_ns"].filter(pl.Series(is_untyped)).sum())
+    if untyped_ns > _MOST_UNKNOWN * total:
+        part = text.percent(untyped_ns / total)
+        yield OpenQuestion("the precision of matmuls", f"{part} of the kernel time is in matmuls of unknown inputs")
         return
     rows = kernels.select("start_ns", "dur_ns").filter(pl.Series(in_float & is_free))
-    running = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
+    lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     outside = "" if units.is_slow_in_float else f" without {units.name}"
-    matmuls = f"{facts.percent(facts.mean(running))} in float matmuls{outside}"
-    if not facts.is_worth((running * (1 - 1 / FASTER)).astype(np.int64)):
-        share = 1 - max(unknown, hidden) / max(total, 1)
+    matmuls = f"{facts.percent(facts.mean(lengths))} in float matmuls{outside}"
+    if not facts.is_worth((lengths * (1 - 1 / FASTER)).astype(np.int64)):
+        share = 1 - max(unknown_ns, untyped_ns) / max(total, 1)
         of_rated = (
             f" (of the {text.percent(share)} of the kernel time that can be rated)" if share < _NEARLY_ALL else ""
         )
-        yield Cleared("precision", f"{matmuls}{of_rated}")
+        yield ClearedTopic("precision", f"{matmuls}{of_rated}")
         return
-    yield _slow_matmuls(facts, units, in_float & is_free, running)
+    yield _slow_matmuls(facts, units, in_float & is_free, lengths)
 
 
-def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], running: Ints) -> Advice:
+def _slow_matmuls(facts: Facts, units: _Units, is_chosen: NDArray[np.bool_], lengths: Ints) -> Advice:
     """Advice for these kernels, which are `running` for that long per step."""
-    rows = facts.kernels.filter(pl.Series(chosen))
+    rows = facts.kernels.filter(pl.Series(is_chosen))
     total = int(facts.kernels["dur_ns"].sum())
     matmuls = "Float matmuls and convolutions" + ("" if units.is_slow_in_float else f" without {units.name}")
-    used = float(facts.kernels["dur_ns"].filter(facts.kernels["tensor_cores"] == "yes").sum()) / max(total, 1)
+    used_share = float(facts.kernels["dur_ns"].filter(facts.kernels["tensor_cores"] == "yes").sum()) / max(total, 1)
     faster = "run lower precision several times as fast" if units.is_slow_in_float else "has them"
     return Advice(
         "mixed_precision",
-        f"{matmuls} take {facts.of_steps(running)}.",
-        f"{100 * rows['dur_ns'].sum() / max(total, 1):.0f} % of kernel time is in them, {100 * used:.0f} % uses "
+        f"{matmuls} take {facts.of_steps(lengths)}.",
+        f"{100 * rows['dur_ns'].sum() / max(total, 1):.0f} % of kernel time is in them, {100 * used_share:.0f} % uses "
         f"{units.name}; {'these' if units.is_slow_in_float else 'the device'} {faster} ({units.evidence}). "
         f"The saving assumes a {FASTER:.0f}× speedup, which few models reach.",
         _remedy(units, is_training=facts.is_training),
@@ -129,10 +131,10 @@ def _slow_matmuls(facts: Facts, units: _Units, chosen: NDArray[np.bool_], runnin
         "medium",
         "kernels_by_op",
         "re:gemm|cudnn|conv|Cijk",
-        facts.mean(running),
+        facts.mean(lengths),
         Candidate(
             f"what these kernels take longer than {FASTER:.0f} times as fast",
-            rows=facts.kernel_rows[chosen],
+            rows=facts.kernel_rows[is_chosen],
             less=1 - 1 / FASTER,
         ),
     )
@@ -157,8 +159,8 @@ def image_layouts(facts: Facts) -> NDArray[np.bool_]:
 
 def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
     """Kernels that only change the memory layout of images for tensor or matrix cores, of those `is_free` selects."""
-    chosen = image_layouts(facts) & is_free
-    rows = facts.kernels.select("start_ns", "dur_ns").filter(pl.Series(chosen, dtype=pl.Boolean))
+    is_chosen = image_layouts(facts) & is_free
+    rows = facts.kernels.select("start_ns", "dur_ns").filter(pl.Series(is_chosen, dtype=pl.Boolean))
     lengths = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     if rows.is_empty() or not facts.is_worth(lengths):
         return
@@ -175,7 +177,7 @@ def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
         "kernels",
         "re:nchw|nhwc",
         size,
-        Candidate("these kernels", rows=facts.kernel_rows[chosen]),
+        Candidate("these kernels", rows=facts.kernel_rows[is_chosen]),
     )
 
 
@@ -240,12 +242,12 @@ def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArr
     host = facts.trace.all_host_events
     op = kernels["op"].to_numpy()
     could = gather(map_categories(host["name"], is_matrix_op), op, missing=False)
-    named = map_categories(kernels["name"], _multiplies_matrices)
+    has_matrix_name = map_categories(kernels["name"], _multiplies_matrices)
     is_float = gather(
         map_categories(host["input_types"], _is_float, missing=not units.is_slow_in_float), op, missing=False
     )
     is_typed = gather(host["input_types"].is_not_null().to_numpy() | (not units.is_slow_in_float), op, missing=False)
-    is_slow = named & ((kernels["tensor_cores"] == "no").to_numpy() | units.is_slow_in_float)
+    is_slow = has_matrix_name & ((kernels["tensor_cores"] == "no").to_numpy() | units.is_slow_in_float)
     floats, others = (
         map_categories(kernels["name"], partial(_is_labelled, formats)) for formats in (_FLOAT, _OTHER_FORMATS)
     )

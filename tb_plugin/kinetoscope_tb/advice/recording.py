@@ -47,21 +47,21 @@ def profiler(facts: Facts) -> Iterator[Advice]:
 def pauses(facts: Facts) -> Iterator[Advice]:
     """Garbage collection, and restarts of the DataLoader's workers, from Python frames."""
     if facts.has_device:
-        collecting, starting = facts.late.collecting, facts.late.starting
+        collections, starts = facts.late.collecting, facts.late.starting
     else:
-        collecting, starting = (facts.host_time.lengths[part] for part in ("collecting", "starting"))
+        collections, starts = (facts.host_time.lengths[part] for part in ("collecting", "starting"))
     for rule, part, lengths, what, action in (
         (
             "garbage_collection",
             "collecting",
-            collecting,
+            collections,
             "Python's garbage collection",
             "Collect between steps only: `gc.disable()` after `gc.freeze()`, and `gc.collect()` every hundredth step.",
         ),
         (
             "worker_start",
             "starting",
-            starting,
+            starts,
             "Starting the DataLoader's workers",
             "Keep the workers between epochs: `DataLoader(…, persistent_workers=True)`.",
         ),

@@ -126,7 +126,7 @@ def gaps_of_unknown_cause(facts: Facts) -> list[Gap]:
 
 def repeated_gap(facts: Facts) -> Iterator[Advice]:
     """The device stands idle in the same places of every step, and nothing recorded says why."""
-    if not facts.has_device or facts.is_worth(facts.capturing):
+    if not facts.has_device or facts.is_worth(facts.graph_captures):
         return
     gaps = gaps_of_unknown_cause(facts)
     if not gaps:
@@ -134,8 +134,8 @@ def repeated_gap(facts: Facts) -> Iterator[Advice]:
     lengths = np.sum([gap.lengths for gap in gaps], axis=0)
     first, part = gaps[0], facts.of_steps(lengths)
     evidence = (
-        f"{text.enumeration([_described(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
-        f"{facts.recurs(lengths)}. {_known(facts, first)}"
+        f"{text.enumeration([_gap_in_words(facts, gap) for gap in gaps[:_NAMED]])} recur{_others(facts, gaps)}"
+        f"{facts.recurs(lengths)}. {_gap_context(facts, first)}"
     )
     if lacks_launches(facts):
         title, action = why_unknown(facts, part), link_launches(facts)
@@ -230,13 +230,13 @@ def described_row(facts: Facts, gap: Gap) -> str:
     return f"`{name}`" + ("" if op == NONE else f" of `{facts.trace.all_host_events['name'][op]}`")
 
 
-def _described(facts: Facts, gap: Gap) -> str:
+def _gap_in_words(facts: Facts, gap: Gap) -> str:
     """Such as: 63.5 ms before `Memset (Device)`."""
     often = "" if gap.per_step < 1.5 else f" ({text.often(gap.per_step)} times)"
     return f"{text.time(gap.typical_ns)} before {described_row(facts, gap)}{often}"
 
 
-def _known(facts: Facts, gap: Gap) -> str:
+def _gap_context(facts: Facts, gap: Gap) -> str:
     """What is known of a gap: which call launched the row that ends it, and where the host is."""
     trace = facts.trace
     device = trace.device_events
@@ -247,11 +247,11 @@ def _known(facts: Facts, gap: Gap) -> str:
     start = int(device["start_ns"][gap.after])
     where = host_at(facts, start - gap.typical_ns // 2)
     calls = trace.launches
-    known = "Which call launched the work after the largest gap isn't recorded"
+    launch = "Which call launched the work after the largest gap isn't recorded"
     if after != NONE:
         early = text.time(start - int(calls["start_ns"][after]))
-        known = f"The work after the largest gap was launched by `{calls['name'][after]}` {early} before it began"
-    return known + (f"; the host is {where} meanwhile." if where else ".")
+        launch = f"The work after the largest gap was launched by `{calls['name'][after]}` {early} before it began"
+    return launch + (f"; the host is {where} meanwhile." if where else ".")
 
 
 def host_at(facts: Facts, at: int) -> str:
@@ -267,8 +267,8 @@ def host_at(facts: Facts, at: int) -> str:
             rows = frame.filter(is_open & (pl.col("thread") == thread)).sort("start_ns")
             inner = rows["name"].cast(pl.String).to_list()[-1:]
             names += [f"`{name}`" for name in inner if step_number(name) is None]
-        place = place_at(trace, thread, at)
-        words = names + ([f"`{place.caller}`" if place.caller else place.words] if place else [])
+        location = place_at(trace, thread, at)
+        words = names + ([f"`{location.caller}`" if location.caller else location.words] if location else [])
         if words:
             return "in " + ", in ".join(words)
     return ""

@@ -85,7 +85,7 @@ def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: flo
     if not change.share:
         return 0, 0
     saved_ns = min(facts.mean(change.per_step), facts.usual_step_ns)
-    error_ns = _error_of_mean(change.per_step[facts.counted]) + _error_ns(facts, explanation)
+    error_ns = _error_of_mean(change.per_step[facts.is_counted]) + _error_ns(facts, explanation)
     less_ns = _recording_ns(facts, change, explanation, saved_ns) + waits_ns
     shared_ns = change.sum(lambda candidate: _shared_ns(facts, candidate))
     most_ns = min(_most_ns(facts), round(saved_ns + error_ns + shared_ns))
@@ -141,5 +141,5 @@ def _shared_ns(facts: Facts, candidate: Candidate) -> float:
     counts = rows.group_by("device", "stream").len().sort("len", "stream", descending=[True, False])
     main = counts.unique("device", keep="first", maintain_order=True)
     own = rows[candidate.rows].join(main, ["device", "stream"], "anti")
-    counts_in = gather(facts.counted, own["step"].to_numpy(), missing=False)
+    counts_in = gather(facts.is_counted, own["step"].to_numpy(), missing=False)
     return float(candidate.mean_less * own["dur_ns"].to_numpy()[counts_in].sum() / facts.count)

@@ -17,7 +17,7 @@ from ..critical_path.explanation import Explanation, path_explanation
 from ..names import text
 from .candidates import partly, percents
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts
-from .model import Advice, Cleared, Result
+from .model import Advice, ClearedTopic, Result
 from .saving_range import Change, saving_range
 
 _AT_ONCE = 4  # candidates: each needs a byte of a node
@@ -46,8 +46,8 @@ def simulate(facts: Facts, results: Sequence[Result]) -> list[Result]:
         if isinstance(a, Advice) and (remedy := _with_remedy(facts, a, explanation)) is not a
     }
     topics = {advice.remedy.topic for advice in remedies.values() if advice.remedy}
-    results = [r for r in results if not (isinstance(r, Cleared) and r.topic in topics)]
-    results = [_with_saving(facts, r, explanation) if isinstance(r, Cleared) else r for r in results]
+    results = [r for r in results if not (isinstance(r, ClearedTopic) and r.topic in topics)]
+    results = [_with_saving(facts, r, explanation) if isinstance(r, ClearedTopic) else r for r in results]
     return [{**by_rule, **remedies}.get(r.rule, r) if isinstance(r, Advice) else r for r in results]
 
 
@@ -59,7 +59,7 @@ def _savings_per_step(advice: Sequence[Advice], explanation: Explanation) -> NDA
     return explanation.what_if.saved_by_change(changes)
 
 
-def _with_saving(facts: Facts, result: Cleared, explanation: Explanation) -> Cleared:
+def _with_saving(facts: Facts, result: ClearedTopic, explanation: Explanation) -> ClearedTopic:
     """What isn't acted on, but for what less of it would save: that may be much, though it costs little by itself."""
     if result.candidate is None or result.lost_ns:
         return result
@@ -72,7 +72,7 @@ def _with_saving(facts: Facts, result: Cleared, explanation: Explanation) -> Cle
     return replace(result, evidence=evidence, lost_ns=saved_ns)
 
 
-def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Ints) -> Advice | Cleared:
+def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Ints) -> Advice | ClearedTopic:
     saved_ns = facts.mean(per_step)
     if advice.candidate and (saved_ns >= LEAST_SHARE * facts.usual_step_ns or facts.is_of_usual_step(advice)):
         saving_ns = min(saved_ns, facts.usual_step_ns)
@@ -80,7 +80,7 @@ def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Int
         return replace(_with_rest(facts, advice, saved_ns), saving_ns=saving_ns, saving_range=bounds)
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")
-    return Cleared(words, f"{part} for {words}, but by what was recorded steps would be as long without")
+    return ClearedTopic(words, f"{part} for {words}, but by what was recorded steps would be as long without")
 
 
 def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:

@@ -120,7 +120,7 @@ def server_function(facts: Facts) -> Iterator[Advice]:
     if function is None:
         return
     late, spread = function.late, facts.spread(function.late)
-    mean, of, often = float(late[facts.counted][spread.has].mean()), facts.steps_of(late), "each"
+    mean, of, often = float(late[facts.is_counted][spread.has].mean()), facts.steps_of(late), "each"
     if not spread.has.all():
         of, often = f"the average {facts.noun}", f"{int(spread.has.sum())} of {facts.count} {facts.noun}s"
     has_stacks = not facts.trace.python_calls.is_empty()
@@ -150,7 +150,7 @@ def _part_of_late(facts: Facts, function: LateFunction) -> str:
 def _own_time(facts: Facts, function: LateFunction, has: NDArray[np.bool_]) -> str:
     """How long it runs in the iterations that wait for it, and in the others, as a sentence."""
     host = (facts.trace.steps[side].to_numpy() for side in ("host_start_ns", "host_end_ns"))
-    lengths = length_within(function.spans, *host)[facts.counted]
+    lengths = length_within(function.spans, *host)[facts.is_counted]
     there = text.time(float(lengths[has].mean()))
     if has.all():
         return f"{function.takes} {there} per {facts.plain_noun}. "
@@ -163,7 +163,7 @@ def _lengths(facts: Facts, has: NDArray[np.bool_]) -> str:
     """How long the iterations with a cost take, and the others, as a sentence."""
     if has.all():
         return ""
-    lengths = facts.length[facts.counted]
+    lengths = facts.length[facts.is_counted]
     there, others = (text.time(float(lengths[which].mean())) for which in (has, ~has))
     return f"These {facts.noun}s take {there}, the others {others}. "
 
@@ -279,7 +279,7 @@ def missing_graphs(facts: Facts) -> MissingGraphs | None:
     """
     if not _is_of_server(facts):
         return None
-    launches, size = facts.trace.launches, facts.counted.size
+    launches, size = facts.trace.launches, facts.is_counted.size
     is_replay = map_categories(launches["name"], launches_graph) & (launches["step"] >= 0).to_numpy()
     replays = np.bincount(launches["step"].to_numpy()[is_replay], minlength=size) > 0
     kernels = np.bincount(facts.trace.device_events["step"].gather(facts.kernel_rows).to_numpy(), minlength=size) > 0
@@ -291,7 +291,7 @@ def missing_graphs(facts: Facts) -> MissingGraphs | None:
 def _missing_in_phase(
     facts: Facts, phase: str, of_phase: NDArray[np.bool_], replays: NDArray[np.bool_], has_kernels: NDArray[np.bool_]
 ) -> MissingGraphs | None:
-    which = facts.counted & of_phase
+    which = facts.is_counted & of_phase
     has_graph, missing = which & replays, which & ~replays & has_kernels
     if has_graph.sum() < _FEWEST or not missing.any():
         return None

@@ -54,7 +54,7 @@ PART_WORDS = {
     "copy": "copies and fills",
     NOT_SHOWN: text.as_clause(NOT_IN_RECORDING),
     f"{IDLE}{QUEUED}": "idle with work already queued",
-    **{f"{IDLE}{cause}": f"idle while {doing}" for cause, doing in _DOING.items()},
+    **{f"{IDLE}{cause}": f"idle while {activity}" for cause, activity in _DOING.items()},
 }
 """What the parts of a phase's time are in a sentence."""
 _FEWER_BYTES = "batch more requests or quantize the weights"
@@ -121,7 +121,7 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     if first["part"] == _WAITING:
         yield _load(facts, rows, idle_ns)
         return
-    is_host, of_phase = _is_on_host(first), (facts.trace.steps["phase"] == first["phase"]).to_numpy() & facts.counted
+    is_host, of_phase = _is_on_host(first), (facts.trace.steps["phase"] == first["phase"]).to_numpy() & facts.is_counted
     claims, stalls = (int(late[of_phase].sum()) for late in (late_of_server(facts).claims, facts.stalls))
     if is_host and claims >= _MOST * size_ns:  # of server_host, which says what takes the host so long
         return
@@ -169,7 +169,7 @@ def _prompts_follow(facts: Facts) -> bool:
     """
     steps, frames = facts.trace.steps.select("phase", "host_start_ns"), facts.trace.python_calls["name"]
     has_prompt = np.append(steps["phase"].is_in(["prefill", "mixed"]).fill_null(value=False).to_numpy(), False)
-    if has_prompt[facts.counted.nonzero()].mean() >= _MOST or map_categories(frames, receives_from_scheduler).any():
+    if has_prompt[facts.is_counted.nonzero()].mean() >= _MOST or map_categories(frames, receives_from_scheduler).any():
         return False
     start, end = facts.request_waits
     is_before_prompt = has_prompt[np.searchsorted(steps["host_start_ns"].to_numpy(), end)]
@@ -204,12 +204,12 @@ def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
         return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"
     family = PART_WORDS[part]
     if not _is_bound_known(first):
-        return f"{_capitalized(family)} limit tokens per second: {of}"
+        return f"{text.capitalize(family)} limit tokens per second: {of}"
     limit = "memory bandwidth" if first["bound_by"] == "memory" else "compute rate"
-    reached = text.percent(first["roof_frac"])
+    roof_share = text.percent(first["roof_frac"])
     if first["roof_frac"] >= _NEAR:
-        return f"{_capitalized(limit)} limits tokens per second: {family} take {of} and reach {reached} of it"
-    return f"{_capitalized(family)} limit tokens per second: {of}, at {reached} of the device's {limit}"
+        return f"{text.capitalize(limit)} limits tokens per second: {family} take {of} and reach {roof_share} of it"
+    return f"{text.capitalize(family)} limit tokens per second: {of}, at {roof_share} of the device's {limit}"
 
 
 def _is_bound_known(row: dict[str, Any]) -> bool:
@@ -248,10 +248,6 @@ def phase_words(row: dict[str, Any]) -> str:
     return _PHASES.get(row["phase"], str(row["phase"]))
 
 
-def _capitalized(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
 def _is(facts: Facts) -> str:
     return "are" if facts.waits == "wait" else "is"
 
@@ -260,24 +256,24 @@ def _evidence(facts: Facts, rows: list[dict[str, Any]]) -> str:
     """The phase with its time per iteration and per token, and its largest parts."""
     first = rows[0]
     mean = first["whole"] / first["iterations"]
-    of_phase = text.percent(first["whole"] / int(facts.length[facts.counted].sum()))
+    of_phase = text.percent(first["whole"] / int(facts.length[facts.is_counted].sum()))
     batch = "" if first["batch"] is None else f" of {text.times(first['batch'], 'request')}"
     token = "" if first["tokens"] in (None, 0) else f", {text.time(first['whole'] / first['tokens'])} per token"
-    named = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_NAMED]]
+    largest_parts = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_NAMED]]
     return (
         f"{of_phase} of the steady part is {phase_words(first)}, "
         f"{text.times(first['iterations'], 'iteration')}{batch}: "
-        f"{text.time(mean)} each{token}. {text.enumeration(named)}."
+        f"{text.time(mean)} each{token}. {text.enumeration(largest_parts)}."
     )
 
 
 def _roof(rows: list[dict[str, Any]]) -> str:
     """How near the kernels with known work come to the device's limits."""
-    known = [row for row in rows if row["roof_frac"] is not None]
+    rated_rows = [row for row in rows if row["roof_frac"] is not None]
     return "".join(
-        f" {_capitalized(PART_WORDS[row['part']])}: {text.percent(row['roof_frac'])} of the device's {row['bound_by']} "
-        f"limit, known for {text.percent(row['known_frac'])} of the time."
-        for row in known
+        f" {text.capitalize(PART_WORDS[row['part']])}: {text.percent(row['roof_frac'])} of the device's "
+        f"{row['bound_by']} limit, known for {text.percent(row['known_frac'])} of the time."
+        for row in rated_rows
     )
 
 

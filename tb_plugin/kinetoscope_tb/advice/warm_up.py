@@ -77,7 +77,7 @@ def warm_up(facts: Facts) -> Iterator[Advice]:
 
 def _first_steps(facts: Facts) -> Iterator[_Part]:
     """The first steps take longer than the others."""
-    warm = facts.complete & ~facts.counted
+    warm = facts.complete & ~facts.is_counted
     count = int(warm.sum())
     if not count:
         yield from _slow_first_step(facts)
@@ -89,15 +89,16 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
         for what, spans in _first_time_work(facts).items()
         if (part := _excess(facts, spans)) >= _EXPLAINS * (first - steady)
     }
-    doing = text.enumeration([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
+    activities = text.enumeration([f"{what} ({text.time(part)})" for what, part in causes.items()]) if causes else ""
     which = f"The first {facts.noun} takes" if count == 1 else f"The first {count} {facts.noun}s take"
-    each = "" if count == 1 else " on average"
+    on_average = "" if count == 1 else " on average"
     slow = SlowOperators((), "") if facts.has_device else slow_operators(facts, warm)
     yield _Part(
-        f"{which} {text.time(first)}{each}, the others {text.time(steady)}{slow.clause}: the recording holds warm-up.",
+        f"{which} {text.time(first)}{on_average}, the others {text.time(steady)}{slow.clause}: the recording holds "
+        "warm-up.",
         f"A steady {facts.noun} takes {text.time(steady)}; averages over all {facts.complete.sum()} complete "
         f"{facts.noun}s are {_longer_in_words(mean / steady)}. This advice is about the {facts.count} others."
-        + (f" What warm-up does: {doing}." if doing else "")
+        + (f" What warm-up does: {activities}." if activities else "")
         + (f" {slow.numbers}" if slow.numbers else ""),
         None,
         round(mean - steady),
@@ -108,11 +109,11 @@ def _first_steps(facts: Facts) -> Iterator[_Part]:
 def _slow_first_step(facts: Facts) -> Iterator[_Part]:
     """The first counted step takes much longer, since few operators do; it does no more work, or few steps are left."""
     row = slow_step(facts)
-    if row is None or facts.counted[:row].any():
+    if row is None or facts.is_counted[:row].any():
         return
-    others = facts.counted & (np.arange(facts.counted.size) != row)
+    others = facts.is_counted & (np.arange(facts.is_counted.size) != row)
     first, usual = int(facts.length[row]), float(np.median(facts.length[others]))
-    slow = slow_operators(facts, ~others & facts.counted)
+    slow = slow_operators(facts, ~others & facts.is_counted)
     if not slow.names:
         return
     other = f"the other {facts.noun}" if facts.count == 2 else f"the median other {facts.noun}"
@@ -130,19 +131,19 @@ def _set_up(facts: Facts) -> Iterator[_Part]:
     if not (facts.is_whole and facts.has_device):
         return
     setting_up, slow = facts.late.setting_up, slow_launches(facts)
-    loading = int(slow["length"].sum()) if loads_code(facts, slow) else 0
-    saving = facts.mean(setting_up) + loading
+    loading_ns = int(slow["length"].sum()) if loads_code(facts, slow) else 0
+    saving = facts.mean(setting_up) + loading_ns
     if facts.share(saving) < LEAST_SHARE:
         return
     parts, what = [], "calls that set up the device"
-    if loading:
+    if loading_ns:
         kernels = "one kernel" if slow.height == 1 else f"{slow.height} kernels"
         longest = longest_launcher(facts, slow)
         where = f"; {'the longest ' if slow.height > 1 else ''}{longest}" if longest else ""
-        parts.append(f"{text.time(loading)} for the first launch of {kernels} (which loads code{where})")
+        parts.append(f"{text.time(loading_ns)} for the first launch of {kernels} (which loads code{where})")
         what = "first launches of kernels"
     if facts.mean(setting_up):
-        what = "setting up and first launches" if loading else what
+        what = "setting up and first launches" if loading_ns else what
         parts.append(f"{text.time(facts.mean(setting_up))} for calls that set up the device and its libraries")
     yield _Part(
         f"The recording holds warm-up: {what} take {facts.percent(saving)} of it.",
@@ -210,7 +211,7 @@ def _longer_in_words(ratio: float) -> str:
 def _excess(facts: Facts, spans: Intervals) -> float:
     """By how much longer it lasts in a step of the warm-up than in the others."""
     lengths = length_within(spans, facts.windows.start, facts.windows.end)
-    return float(lengths[facts.complete & ~facts.counted].mean() - lengths[facts.counted].mean())
+    return float(lengths[facts.complete & ~facts.is_counted].mean() - lengths[facts.is_counted].mean())
 
 
 def _is_first_of_name(facts: Facts, rows: pl.Series) -> pl.Series:
@@ -243,7 +244,7 @@ def slow_step(facts: Facts) -> int | None:
     """The one counted step without a device that takes much longer than any other, if there is one."""
     if facts.has_device or facts.has_iterations or facts.count < 2:
         return None
-    lengths = np.where(facts.counted, facts.length, 0)
+    lengths = np.where(facts.is_counted, facts.length, 0)
     *_, second, longest = np.sort(lengths)
     return int(lengths.argmax()) if longest >= _LONGER * second else None
 
@@ -255,7 +256,7 @@ def slow_operators(facts: Facts, is_slow: NDArray[np.bool_]) -> SlowOperators:
         facts: Of the trace.
         is_slow: For each step whether it is one of these.
     """
-    others = facts.counted & ~is_slow
+    others = facts.is_counted & ~is_slow
     host = facts.trace.host_events.filter(pl.col("kind") == "operator", pl.col("step") >= 0)
     sums = host.group_by("name", "step").agg(pl.col("self_ns").sum())
     by_name = (

@@ -47,7 +47,7 @@ def _more_than_the_step(facts: Facts, claim: Advice) -> str:
 
 def _more_than_idle(facts: Facts, claim: Advice) -> str:
     """A device that waits is idle."""
-    idle = facts.mean(facts.exposed["idle"]) if facts.has_device else facts.step_ns
+    idle = facts.mean(facts.exposure_parts["idle"]) if facts.has_device else facts.step_ns
     if claim.size_ns is None or claim.size_ns <= _NEAR * idle:
         return ""
     return f"{facts.device} {'are' if facts.waits == 'wait' else 'is'} idle for only {facts.percent(idle)}"
@@ -68,13 +68,13 @@ def _less_communication(facts: Facts, claim: Advice) -> str:
     """What is exposed is part of all communication."""
     if not facts.has_device or not facts.trace.device_events["is_communication"].any():
         return ""
-    whole = facts.mean(facts.exposed["communication"])
+    whole = facts.mean(facts.exposure_parts["communication"])
     return f"all communication takes {text.time(whole)}" if (claim.size_ns or 0) > _NEAR * whole else ""
 
 
 def _less_copying(facts: Facts, claim: Advice) -> str:
     """Those between host and device are some of all."""
-    whole = facts.mean(facts.exposed["exposed copies"])
+    whole = facts.mean(facts.exposure_parts["exposed copies"])
     return f"copies that nothing hides take {text.time(whole)}" if (claim.size_ns or 0) > _NEAR * whole else ""
 
 
@@ -82,7 +82,7 @@ def _less_computation(facts: Facts, claim: Advice) -> str:
     """No kernels run for longer than all of them."""
     if not facts.has_device:
         return ""
-    whole = facts.mean(facts.exposed["computation"])
+    whole = facts.mean(facts.exposure_parts["computation"])
     return f"all kernels run for {text.time(whole)}" if (claim.size_ns or 0) > _NEAR * whole else ""
 
 
@@ -101,8 +101,8 @@ def _some_step_is_longer(facts: Facts, _: Advice) -> str:
     """All is well only if it is in each step; a server's iterations differ on purpose, and so do periodic updates."""
     if facts.count < 3 or facts.has_iterations:
         return ""
-    lengths = np.where(facts.counted, facts.length, 0)
-    median = float(np.median(facts.length[facts.counted]))
+    lengths = np.where(facts.is_counted, facts.length, 0)
+    median = float(np.median(facts.length[facts.is_counted]))
     if lengths.max() >= _OUTLIER * median:
         lengths = lengths - update_lengths(facts, periodic_updates(facts))
     longest = int(lengths.argmax())

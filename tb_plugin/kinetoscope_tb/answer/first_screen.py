@@ -245,15 +245,15 @@ def text_lines(blocks: Iterable[Block], width: int = WIDTH) -> Iterator[str]:
         elif isinstance(block, NameTable):
             yield from _table_lines(block, width)
         else:
-            yield from _wrapped(block, width) or [""]
+            yield from _wrap(block, width) or [""]
 
 
 def _claim_lines(claim: ClaimBlock, width: int) -> Iterator[str]:
     before = f"{claim.number:>2}. " if claim.number else ""
     after = " " * (len(before) or 2)
-    yield from _wrapped(claim.title, width, before)
-    yield from _wrapped(claim.evidence, width, after)
-    yield from _wrapped(claim.action, width, f"{after}→ ")
+    yield from _wrap(claim.title, width, before)
+    yield from _wrap(claim.evidence, width, after)
+    yield from _wrap(claim.action, width, f"{after}→ ")
 
 
 def _table_lines(table: NameTable, width: int) -> Iterator[str]:
@@ -267,7 +267,7 @@ def _table_lines(table: NameTable, width: int) -> Iterator[str]:
     for number, (name, *cells) in enumerate(table.rows):
         bar = "  " + "█" * round(_BAR * table.shares[number]) if table.shares else ""
         yield f"  {_cut(name, room):<{room}}{_cells(table.columns, cells)}{bar}".rstrip()
-    yield from _wrapped(table.remainder, width, "  ")
+    yield from _wrap(table.remainder, width, "  ")
 
 
 def _cells(columns: Sequence[CellColumn], cells: Sequence[str]) -> str:
@@ -279,7 +279,7 @@ def _cut(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 1]}…"
 
 
-def _wrapped(sentence: str, width: int, before: str = "") -> list[str]:
+def _wrap(sentence: str, width: int, before: str = "") -> list[str]:
     after = " " * len(before)
     return textwrap.wrap(
         visible(sentence), width, initial_indent=before, subsequent_indent=after, break_long_words=False

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from ..advice.given import Given, given_advice
 from ..advice.model import Advice, Culprit
+from ..advice.trace_advice import TraceAdvice, trace_advice
 from ..arrays.gather import texts
 from ..diagnostics.diagnose import diagnose
 from ..entries import ENTRIES
@@ -72,9 +72,10 @@ def _of_snapshot(answer: Answer, views: Views) -> Answer:
 
 def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
     top = tuple(_with_labels(trace, answer.rows.get("top", ())))
-    findings = given_advice(trace, tuple(diagnose(trace)))
+    findings = trace_advice(trace, tuple(diagnose(trace)))
     claims = tuple(_claim(trace, advice, findings, top, views) for advice in findings.advice)
-    unknowns = (NotSaid(gap.topic, gap.reason, gap.action) for advice in findings.advice for gap in advice.unknown)
+    questions = [question for advice in findings.advice for question in advice.open_questions]
+    unknowns = (NotSaid(question.topic, question.reason, question.action) for question in questions)
     mfu = answer.rows.get("mfu", ())
     without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
     is_rank = bool(trace.host_events["is_communication"].any())
@@ -148,7 +149,7 @@ def _with_labels(trace: Trace, top: Rows) -> Iterator[dict[str, Any]]:
             yield {**row, "label": labels.get(row["name"], row["name"]) if kind == "kernel" else row["name"]}
 
 
-def _claim(trace: Trace, advice: Advice, findings: Given, top: Rows, views: Views) -> Claim:
+def _claim(trace: Trace, advice: Advice, findings: TraceAdvice, top: Rows, views: Views) -> Claim:
     culprit = _culprit(trace, advice, top)
     saving = advice.saving_ns
     measurement, cause = advice.certainty

@@ -114,6 +114,11 @@ def as_clause(sentence: str) -> str:
     return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
 
+def capitalize(clause: str) -> str:
+    """The clause as a sentence begins; but for its first letter it stays as it is, other than by `str.capitalize`."""
+    return clause[:1].upper() + clause[1:]
+
+
 def enumeration(items: list[str]) -> str:
     """Such as a, b and c; nothing for none."""
     return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"

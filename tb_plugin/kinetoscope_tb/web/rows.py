@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..advice.about_row import advice_about
-from ..advice.given import given_advice
+from ..advice.trace_advice import trace_advice
 from ..diagnostics.diagnose import diagnose
 from ..engine.answers import Missing
 from ..errors import BadParameter
@@ -113,7 +113,7 @@ def _advice_about(trace: Trace, _timeline: Timeline, find: str, words: str) -> l
         is_here = bool(advice.filter) and EVERY_VIEW[advice.view].entry == view.entry
         return is_here and bool(texts_with(advice.filter, [words])[0])
 
-    return advice_about(trace, given_advice(trace, tuple(diagnose(trace))), events, is_named)
+    return advice_about(trace, trace_advice(trace, tuple(diagnose(trace))), events, is_named)
 
 
 ROUTES: dict[str, Handler] = {

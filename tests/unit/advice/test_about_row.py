@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from kinetoscope_tb.advice.about_row import advice_about
-from kinetoscope_tb.advice.given import Given
 from kinetoscope_tb.advice.model import Advice, Candidate
+from kinetoscope_tb.advice.trace_advice import TraceAdvice
 from support.build import TraceBuilder
 
 
 def rules(trace, events, *advice, counted=(True, True), is_named=lambda _: False):
-    given = Given(advice, 1, 1, np.array(counted))
-    return [one.rule for one in advice_about(trace, given, events, is_named)]
+    findings = TraceAdvice(advice, 1, 1, np.array(counted))
+    return [claim.rule for claim in advice_about(trace, findings, events, is_named)]
 
 
 def about_kernels(*rows):
@@ -43,8 +43,8 @@ def test_a_row_belongs_to_advice_about_most_of_its_device_time():
 
 def test_only_steps_that_advice_is_about_count():
     trace = two_steps()
-    every = {"device_events": np.array([0, 2])}
-    assert rules(trace, every, about_kernels(2), counted=(False, True)) == ["slow"]
+    first_rows = {"device_events": np.array([0, 2])}
+    assert rules(trace, first_rows, about_kernels(2), counted=(False, True)) == ["slow"]
     assert rules(trace, {"device_events": np.array([0])}, about_kernels(0), counted=(False, True)) == []
 
 
@@ -59,5 +59,5 @@ def test_advice_about_communication_or_copies_is_about_all_of_it():
 
 
 def test_a_row_that_advice_names_belongs_to_it_without_events():
-    named = Advice("late", "t", "e", "a", 1, "high", "gaps", "host late")
-    assert rules(two_steps(), {}, named, is_named=lambda one: one.filter == "host late") == ["late"]
+    claim = Advice("late", "t", "e", "a", 1, "high", "gaps", "host late")
+    assert rules(two_steps(), {}, claim, is_named=lambda claim: claim.filter == "host late") == ["late"]

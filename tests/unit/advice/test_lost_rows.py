@@ -145,15 +145,27 @@ def test_steps_end_too_early_where_no_launch_says_which_device_work_is_theirs(wa
         assert problem.fault.affected_ns == pytest.approx(118 * MS, rel=0.02)
 
 
-def test_a_host_that_is_late_is_still_found_where_some_launches_are_missing():
-    machine = training()
+def without_some_launches(machine, numbers):
+    """The recording without these launches of each step, by their numbers in it."""
     calls = [event for event in machine.builder.events if event["name"] == "cudaLaunchKernel"]
-    gone = {id(event) for number, event in enumerate(calls) if number % 20 in (5, 6, 12)}
+    gone = {id(event) for number, event in enumerate(calls) if number % 20 in numbers}
     machine.builder.events = [event for event in machine.builder.events if id(event) not in gone]
-    first, *_ = said(machine.builder.build())
+    return machine.builder.build()
+
+
+def test_a_host_that_is_late_is_still_found_where_some_launches_are_missing():
+    first, *_ = said(without_some_launches(training(), (5, 6, 12)))
     assert first.rule == "host_bound"
     assert first.saving_ns is None  # it isn't known what waits for what
     assert "17 kernels per step whose launches are recorded" in first.evidence
+
+
+def test_what_the_host_may_have_done_around_a_missing_launch_is_not_said_to_cost_little():
+    machine, costs = training(host=2 * MS), ("synchronizing calls", "cudaMalloc")
+    *_, rest = said(machine.builder.build())
+    assert [cost for cost in costs if cost in rest.evidence] == list(costs)
+    *_, rest = said(without_some_launches(machine, (0,)))
+    assert [cost for cost in costs if cost in rest.evidence] == []
 
 
 @pytest.mark.parametrize("steps", [(1, 2, 3, 4), (0, 1, 2, 3)])

@@ -89,10 +89,10 @@ def test_recurring_gaps_are_parts_of_the_idle_time_and_no_two_rules_claim_the_sa
     for causes in (UNKNOWN, ("host late",)):
         whole = sum(facts.idle.get(cause, 0.0) for cause in causes)
         gaps = repeated_gaps(facts, causes)
-        assert facts.share(sum(gap.lengths[facts.counted].mean() for gap in gaps)) <= whole + 1e-6
+        assert facts.share(sum(gap.lengths[facts.is_counted].mean() for gap in gaps)) <= whole + 1e-6
         numbers = [number for gap in gaps for number in gap.numbers]
         assert len(numbers) == len(set(numbers)) or facts.count > 1
-    idle = facts.exposed["idle"]
+    idle = facts.exposure_parts["idle"]
     late = facts.late
     parts = (
         late.loading,
@@ -105,7 +105,7 @@ def test_recurring_gaps_are_parts_of_the_idle_time_and_no_two_rules_claim_the_sa
     )
     host = sum((*parts, late.synchronizing, late.optimizer, late.host), np.zeros_like(idle))
     recurring = sum((gap.lengths for gap in gaps_of_unknown_cause(facts)), np.zeros_like(idle))
-    assert (host + recurring <= idle)[facts.counted].all()
+    assert (host + recurring <= idle)[facts.is_counted].all()
 
 
 def claim_about_host(step):

@@ -31,3 +31,12 @@ def test_a_range_of_times_has_its_unit_once():
 def test_counts_and_shares_begin_sentences():
     assert [text.share(part) for part in (0.334, 0.25, 0.4)] == ["A third", "A quarter", "40 %"]
     assert [text.times(count, "call") for count in (1, 8.23, 1478)] == ["1 call", "8.2 calls", "1478 calls"]
+
+
+def test_a_clause_that_begins_a_sentence_stays_but_for_its_first_letter():
+    assert [text.capitalize(clause) for clause in ("the GPU", "all 4 GPUs", "`aten::mm`", "")] == [
+        "The GPU",
+        "All 4 GPUs",
+        "`aten::mm`",
+        "",
+    ]

@@ -666,8 +666,8 @@ def test_without_a_device_annotations_are_no_computation(around):
 
 @pytest.mark.parametrize("around", ["gloo:all_reduce", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"])
 def test_operators_in_communication_and_loading_are_no_computation(around):
-    assert Facts(on_cpu(840)).operating.tolist() == [840 * US] * 4
-    assert Facts(on_cpu(840, around)).operating.tolist() == [0] * 4
+    assert Facts(on_cpu(840)).operator_time.tolist() == [840 * US] * 4
+    assert Facts(on_cpu(840, around)).operator_time.tolist() == [0] * 4
 
 
 @pytest.mark.parametrize(

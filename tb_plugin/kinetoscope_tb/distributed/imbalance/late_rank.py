@@ -70,7 +70,7 @@ def title(row: Mapping[str, Any], communication_ns: int) -> str:
     if row["cost_ns"] <= communication_ns:
         waits = f"{_of_two(row['cost_ns'], communication_ns)} of communication wait for it"
     average = "on average " if row["slow_steps"] < row["steps"] else ""
-    return f"{name[0].upper()}{name[1:]} {does(row)} in {_when(row)}: {average}{waits}."
+    return f"{text.capitalize(name)} {does(row)} in {_when(row)}: {average}{waits}."
 
 
 def does(row: Mapping[str, Any]) -> str:

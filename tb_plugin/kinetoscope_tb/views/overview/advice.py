@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...advice.advice import CATEGORIES
-from ...advice.given import given_advice
+from ...advice.trace_advice import trace_advice
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import is_trace
 from ...measures.time.idle_causes import split_gaps_of_devices
@@ -69,7 +69,7 @@ class Advice(Table):
 
 def advice(trace: Trace) -> pl.DataFrame:
     """The largest part of the step first, then advice that isn't about time, then what is fine."""
-    given = given_advice(trace, tuple(diagnose(trace)))
+    given = trace_advice(trace, tuple(diagnose(trace)))
     rows = [
         (
             a.rule,

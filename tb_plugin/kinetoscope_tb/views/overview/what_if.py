@@ -15,9 +15,9 @@ import polars as pl
 
 from ...advice.candidates import on_path, partly, percents
 from ...advice.facts import Facts
-from ...advice.given import Given, given_advice
 from ...advice.model import Advice
 from ...advice.saving_range import Change, at_most, saving_range
+from ...advice.trace_advice import TraceAdvice, trace_advice
 from ...arrays.intervals import Ints
 from ...critical_path.explanation import Explanation, path_explanation
 from ...diagnostics.diagnose import diagnose
@@ -60,7 +60,7 @@ def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
 
     There are no rows if `less` isn't spelled so, or names a rule that has no row.
     """
-    given = given_advice(trace, tuple(diagnose(trace)))
+    given = trace_advice(trace, tuple(diagnose(trace)))
     claims = {advice.rule: advice for advice in given.advice if advice.candidate}
     chosen = [{rule: _DEFAULT} for rule in claims] if less is None else _parsed(less, claims)
     facts = Facts(trace)
@@ -76,7 +76,7 @@ def _parsed(less: str, claims: dict[str, Advice]) -> list[dict[str, int]]:
     return [chosen] if len(chosen) == len(parts) else []
 
 
-def _row(facts: Facts, given: Given, claims: dict[str, Advice], less: dict[str, int]) -> tuple[object, ...]:
+def _row(facts: Facts, given: TraceAdvice, claims: dict[str, Advice], less: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
     explained = path_explanation(facts.trace)
     path, parts = explained.path, [(claims[rule], percent) for rule, percent in less.items()]
@@ -87,9 +87,9 @@ def _row(facts: Facts, given: Given, claims: dict[str, Advice], less: dict[str, 
     spent = np.zeros(facts.trace.steps.height, np.int64)
     np.add.at(spent, path["step"].to_numpy(), of_path)
     mean_ns, per_step = given.usual_step_ns, _savings(explained, parts)
-    saved_ns = min(mean_ns, round(float(per_step[given.counted].mean())))
+    saved_ns = min(mean_ns, round(float(per_step[given.is_counted].mean())))
     words = ", ".join(dict.fromkeys(candidate.words for candidate in candidates))
-    path_ns = round(float(spent[given.counted].mean()))
+    path_ns = round(float(spent[given.is_counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
     bounds = _range(facts, explained, parts, per_step)
     return ",".join(less), words, path_ns, mean_ns, mean_ns - saved_ns, saved_ns, share, *bounds

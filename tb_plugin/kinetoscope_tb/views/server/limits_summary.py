@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...advice.given import given_advice
 from ...advice.serving import PART_WORDS, limiting_part, phase_words
+from ...advice.trace_advice import trace_advice
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_device_iterations
 from ...measures.serving.limits import IDLE, phase_parts
@@ -51,7 +51,7 @@ def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:
     least = "At least " if matters(hidden_ns, first["whole"]) else ""
     rate = f"{least}{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s. " if first["tokens"] else ""
     rule = "unknown" if first["part"] == NOT_SHOWN else "host" if first["part"].startswith(IDLE) else "device"
-    for advice in given_advice(trace, tuple(diagnose(trace))).advice:
+    for advice in trace_advice(trace, tuple(diagnose(trace))).advice:
         if advice.rule in _RULES:
             title = f"{rate}{advice.title}"
             return rule, title, advice.evidence, advice.action, advice.confidence, "limits"

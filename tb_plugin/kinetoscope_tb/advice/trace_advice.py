@@ -15,20 +15,20 @@ from .model import Advice
 
 
 @dataclass(frozen=True)
-class Given:
+class TraceAdvice:
     """The advice about a trace.
 
     Attributes:
         advice: The largest part of the step first.
         step_ns: Mean length of the steps that it is about.
         usual_step_ns: How long these take without the profiler, where that is known: what savings are of.
-        counted: Which steps these are.
+        is_counted: Which steps these are.
     """
 
     advice: tuple[Advice, ...]
     step_ns: int
     usual_step_ns: int
-    counted: NDArray[np.bool_]
+    is_counted: NDArray[np.bool_]
 
     def saved_frac(self, saving_ns: int) -> float:
         """A saving as a share of the step that it is of."""
@@ -36,8 +36,8 @@ class Given:
 
 
 @once_per_trace
-def given_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> Given:
+def trace_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> TraceAdvice:
     """Return the advice about a trace, given its diagnostics."""
     facts = Facts(trace)
     claims = tuple(advice(facts, diagnostics))
-    return Given(claims, facts.step_ns, facts.usual_step_ns, facts.counted)
+    return TraceAdvice(claims, facts.step_ns, facts.usual_step_ns, facts.is_counted)
