@@ -341,13 +341,13 @@ class Facts:
     @cached_property
     def device(self) -> str:
         """What people call the devices that were used: the GPU, both GPUs, all 4 GPUs, the device."""
-        used = self._used_devices
-        if used == 1:
+        count = self._device_count
+        if count == 1:
             return f"the {self.noun_of_devices}"
-        return f"{'both' if used == 2 else f'all {used}'} {self.noun_of_devices}s"
+        return f"{'both' if count == 2 else f'all {count}'} {self.noun_of_devices}s"
 
     @cached_property
-    def _used_devices(self) -> int:
+    def _device_count(self) -> int:
         return int(self.trace.device_events["device"].n_unique())
 
     @cached_property
@@ -366,7 +366,7 @@ class Facts:
     @cached_property
     def waits(self) -> str:
         """The verb for `device`: waits, or wait."""
-        return "waits" if self._used_devices == 1 else "wait"
+        return "waits" if self._device_count == 1 else "wait"
 
     @property
     def works(self) -> str:

@@ -178,8 +178,8 @@ def link_launches(facts: Facts) -> str:
 def _unlinked_kinds(facts: Facts) -> list[str]:
     """The kinds of work whose launch isn't recorded, if that is nothing but copies and fills; else none."""
     kinds = facts.trace.device_events["kind"].filter(pl.Series(lone_rows(facts.trace))).cast(pl.String)
-    found = sorted(kinds.unique())
-    return found if set(found) <= _WORDS_OF_KINDS.keys() else []
+    names = sorted(kinds.unique())
+    return names if set(names) <= _WORDS_OF_KINDS.keys() else []
 
 
 def _work_of(kinds: Sequence[str]) -> str:
@@ -198,9 +198,9 @@ def why_unknown(facts: Facts, part: str) -> str:
     """That nothing can be said of such idle time, as a sentence; `part` says how much it is."""
     is_busy, its = ("are", "their") if facts.waits == "wait" else ("is", "its")
     kinds = _unlinked_kinds(facts)
-    launched = "made" if kinds else "launched"
+    verb = "made" if kinds else "launched"
     return (
-        f"Why {facts.device} {is_busy} idle for {part} can't be said: which calls {launched} {its} {_work_of(kinds)} "
+        f"Why {facts.device} {is_busy} idle for {part} can't be said: which calls {verb} {its} {_work_of(kinds)} "
         "isn't recorded."
     )
 
