@@ -113,12 +113,12 @@ async (inBothThemes) => {
   const LEAST_RANKED = 5; // rows: numbers of fewer descend by chance
   /** The number in a cell: next to none where it says "<0.1" or "≈0", none where it is missing. */
   const numberIn = (text) => parseFloat(text.replace(/^[<≈].*/, "0").replace("−", "-").replaceAll("\u202f", ""));
-  /** Whether the numbers of a column descend from row to row, though the page doesn't say so. */
-  function ranksRows(table, { cellIndex }) {
+  /** Whether the numbers of a column descend from row to row (with `sign` −1: ascend), though the page doesn't say so. */
+  function ranksRows(table, { cellIndex }, sign = 1) {
     const cells = [...table.querySelectorAll("tr.row")].map(({ cells }) => cells[cellIndex]);
     const numbers = cells.filter((cell) => cell.matches(".number")).map(({ innerText }) => numberIn(innerText));
     const known = numbers.findIndex(Number.isNaN) < 0 ? numbers : numbers.slice(0, numbers.findIndex(Number.isNaN));
-    return new Set(known).size >= LEAST_RANKED && known.every((value, at) => !at || value <= known[at - 1]);
+    return new Set(known).size >= LEAST_RANKED && known.every((value, at) => !at || sign * value <= sign * known[at - 1]);
   }
   function checkTable(table) {
     const box = boxOf(table.closest(".scroll") ?? table), label = table.getAttribute("aria-label");
@@ -137,7 +137,8 @@ async (inBothThemes) => {
       }
     }
     const ranking = headings.some(({ ariaSort }) => ariaSort) ? [] : headings.filter((heading) => ranksRows(table, heading));
-    if (ranking.length && !ranking.some(isInSight)) {
+    const inSight = headings.filter(isInSight); // blocks of one size are in order of time, and may end in the opposite one
+    if (ranking.length && !inSight.some((heading) => ranking.includes(heading) || ranksRows(table, heading, -1))) {
       faults.push(`${label}: rows go by ${quoted(ranking[0].innerText)}, which is out of sight and isn't marked`);
     }
     const row = table.querySelector("tr.row"), cells = row ? [...row.cells] : [];
