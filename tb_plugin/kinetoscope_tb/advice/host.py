@@ -291,7 +291,8 @@ def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culpr
     share = longest / max(1, int(by_function["dur_ns"].sum()))
     if host is None or source is None or share < _HALF or is_data_loading(host):  # what the loader does isn't recorded
         return "", "", Culprit()
-    words = f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
+    who = f"`{source}`" if source.endswith(f" {host}") else f"`{host}`, called at `{source}`"
+    words = f" {text.percent(share)} of that idle time is spent in {who}."
     return (f", most of it in `{source}`", words, Culprit(function=source)) if is_single else ("", words, Culprit())
 
 
