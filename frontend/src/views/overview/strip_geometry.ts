@@ -12,21 +12,19 @@ export interface Kind {
   isHidden?: boolean;
 }
 
-/** Idle time by cause, with the words and the color that it has in Idle and on the critical path. */
-const idle = (part: string, ...columns: string[]): Kind => {
+/** A part of the time, with the words and the color that it has in Idle and on the critical path. */
+const kindOf = (part: string, columns = [part], isIdle = false): Kind => {
   const { name, color } = timePart(part);
-  return {
-    name: name[0]!.toLowerCase() + name.slice(1),
-    color,
-    columns: columns.length ? columns : [part],
-    isIdle: true,
-  };
+  return { name: name[0]!.toLowerCase() + name.slice(1), color, columns, isIdle };
 };
+const idle = (part: string, columns?: string[]): Kind => kindOf(part, columns, true);
+
+const COMMUNICATION = ["communication_ns"];
 
 const DEVICE_KINDS: Kind[] = [
-  { name: "kernels", color: "var(--kernel)", columns: ["kernel_ns"] },
-  { name: "copies", color: "var(--memcpy)", columns: ["copy_ns"] },
-  { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
+  kindOf("kernel", ["kernel_ns"]),
+  kindOf("copy", ["copy_ns"]),
+  kindOf("communication", COMMUNICATION),
   idle("late_data_loading_ns"),
   idle("late_operator_ns"),
   idle("late_annotation_ns"),
@@ -34,16 +32,16 @@ const DEVICE_KINDS: Kind[] = [
   idle("late_unrecorded_ns"),
   idle("late_synchronizing_ns"),
   idle("blocked_copy_ns"),
-  idle("launch", "late_runtime_ns", "launch_latency_ns", "graph_launch_ns"),
+  idle("launch", ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"]),
   idle("dependency_ns"),
   { ...idle("not_shown_ns"), isHidden: true },
   idle("unexplained_ns"),
 ];
 
 const HOST_KINDS: Kind[] = [
-  { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
+  kindOf("communication", COMMUNICATION),
   { name: "runtime calls", color: "var(--runtime)", columns: ["runtime_ns"] },
-  { name: "data loading", color: "var(--dataloader)", columns: ["dataloader_ns"] },
+  kindOf("data", ["dataloader_ns"]),
   { name: "operators or annotations", color: "var(--cpu-exec)", columns: ["cpu_exec_ns"] },
   { name: "Python, or nothing recorded", color: "var(--other)", columns: ["other_ns"] },
 ];

@@ -45,10 +45,6 @@ function NewStep({ data, noun, of }: { data: Table["data"]; noun: string; of?: A
   );
 }
 
-/** Why the step gets shorter by less than one expects; nothing with several sliders. */
-const surprise = (saved: number, expected: number) =>
-  saved < expected / 2 ? "Other work then takes as long" : undefined;
-
 interface SliderProps {
   advice: Advice;
   target: string;
@@ -89,7 +85,7 @@ function Slider({ advice, target, first, noun }: SliderProps) {
       </label>
       <output
         class={table === shown.answer ? "" : "dimmed"}
-        data-tip={count < 2 ? surprise(saved, value / 100 * path) : undefined}
+        data-tip={count < 2 && saved < value / 200 * path ? "Other work then takes as long" : undefined}
       >
         {table ? <NewStep data={table.data} noun={noun} of={count < 2 ? advice : undefined} /> : "…"}
         {count > 1 && <small>all {count} sliders together</small>}
