@@ -43,8 +43,8 @@ Deno.test("labels of kernels are shown and searched, also if they arrive later",
 
 Deno.test("parts of bars have one name in the picture and in the table", () => {
   const table = { ...TABLE, data: { ...TABLE.data, name: ["gemm", "idle: queued"] } };
-  const picture = { kind: "part_bars", part: "name" } as ViewEntry["picture"];
-  const { columns, lower } = prepareTable(table, { ...ENTRY, picture });
+  const shown = table.columns.map((column) => column.name === "name" ? { ...column, shown_as: "time part" } : column);
+  const { columns, lower } = prepareTable({ ...table, columns: shown } as typeof table, ENTRY);
   same([0, 1].map(columns[0]!.shown!), ["Matmuls", "Idle: work queued"]);
   same(["gemm", "matmuls"].map((word) => lower[0]!.includes(word)), [true, true]);
 });

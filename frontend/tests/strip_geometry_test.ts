@@ -1,4 +1,5 @@
 import type { Table } from "../src/api/types.ts";
+import { timePart } from "../src/format/time_parts.ts";
 import {
   busyShare,
   columnAt,
@@ -33,8 +34,21 @@ const [device, host] = strips as [typeof strips[0], typeof strips[0]];
 Deno.test("there is a strip for each device and one for the host, with the kinds that have any time", () => {
   same(strips.map((strip) => strip.device), [0, null]);
   same(device.kinds.map(({ kind, total }) => [kind.name, total]), [["kernels", 50], ["waiting for data", 150]]);
-  same(host.kinds.map(({ kind, total }) => [kind.name, total]), [["data loading", 160], ["outside operators", 40]]);
+  same(host.kinds.map(({ kind, total }) => [kind.name, total]), [["data loading", 160], [
+    "Python, or nothing recorded",
+    40,
+  ]]);
   same(busyShare(device), 0.25);
+});
+
+Deno.test("a cause of idle time has the words and the color that it has in Idle", () => {
+  const names = ["late_operator_ns", "late_annotation_ns", "late_python_ns", "late_unrecorded_ns", "blocked_copy_ns"];
+  for (const name of names) {
+    const row = { scope: ["device"], device: [0], time_ns: [0], dur_ns: [100], [name]: [100] };
+    const [strip] = stripsOf({ state: "ready", view: "activity_strip", columns: [], data: row } as Table);
+    const [{ kind }] = strip!.kinds as [typeof device.kinds[0]], part = timePart(name);
+    same([kind.name.slice(1), kind.color], [part.name.slice(1), part.color]);
+  }
 });
 
 Deno.test("columns end where the next ones begin, and their parts are stacked up to the top", () => {

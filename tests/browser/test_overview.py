@@ -18,7 +18,7 @@ import kinetoscope_tb
 from browser.app import App
 from browser.traces import write
 from contract.running import serving
-from kinetoscope_tb.names.text import time, time_range
+from kinetoscope_tb.names.text import percent_number, time, time_range
 from support.machine import MS, Machine
 from support.real_traces import FOLDER, MISSING
 from support.waiting import wait_for
@@ -26,7 +26,7 @@ from support.waiting import wait_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, Locator, Page, Route
 
 MADE = {"run": "made", "worker": "rank0", "span": "5"}
 
@@ -162,6 +162,23 @@ def test_the_slider_shows_the_step_of_the_server_s_what_if(overview: Page, loadi
     expect(result).to_have_js_property("tagName", "OUTPUT")  # changes are announced to screen readers
 
 
+def test_half_of_a_cause_saves_no_more_than_the_claim_where_other_ranks_bound_that(overview: Page, loading: str):
+    def bound_by_others(route: Route) -> None:
+        response = route.fetch()
+        summary = response.json()
+        summary.get("verdict", {})["saving_ns"] = MS
+        route.fulfill(response=response, json=summary)
+
+    what_if = answer(loading, "what_if", run="run", worker="rank0", span="5", less="data_loading:50")
+    assert what_if["saved_ns"][0] > MS
+    overview.route("**/answer?*", bound_by_others)
+    overview.reload()
+    App(overview).settle()
+    result = overview.locator(".slider output").first
+    expect(result).to_contain_text(f"step {time(what_if['now_ns'][0] - MS)} −")
+    expect(result).to_contain_text(f"−{percent_number(MS / what_if['now_ns'][0])} %")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_overview_is_accessible(overview: Page, scheme: str):
     overview.emulate_media(color_scheme=scheme)
@@ -243,7 +260,8 @@ def test_the_page_says_what_the_summary_says(browser: Browser, samples: tuple[Pa
         shown = page.get_by_label("Verdict", exact=True)
         expect(shown).to_contain_text(verdict.title.replace("`", ""))
         if verdict.saving_ns:
-            number, unit = re.search(r"up to −([\d.]+)\s([mµ]?s)", shown.inner_text()).groups()  # type: ignore[union-attr]
+            about = "" if verdict.saving_low_ns is None else "about "
+            number, unit = re.search(rf"up to {about}−([\d.]+)\s([mµ]?s)", shown.inner_text()).groups()  # type: ignore[union-attr]
             assert float(number) * UNITS[unit] == pytest.approx(verdict.saving_ns, rel=5e-3)
         if answer.usual_step_ns:
             expect(shown).to_contain_text("of a step without the profiler")

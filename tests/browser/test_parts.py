@@ -95,10 +95,11 @@ def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, queries: l
     expect(part(page, "Lives").get_by_label("Filter rows")).to_have_value("beta")
 
 
-def test_a_part_without_data_shows_its_hint(app: App, queries: list[dict[str, str]]):
+def test_a_part_without_data_shows_its_hint_and_no_card(app: App, queries: list[dict[str, str]]):
     page = app.open("curve")
-    expect(part(page, "Peaks")).to_contain_text("Not in this trace")
-    expect(part(page, "Peaks")).to_contain_text("Record the memory.")
+    expect(part(page, "Peaks").get_by_text("Record the memory.")).to_be_visible()
+    expect(part(page, "Peaks").locator(".notice")).to_have_css("border-top-width", "0px")
+    expect(part(page, "Peaks").get_by_role("heading")).to_have_count(1)
     expect(part(page, "Lives").locator("tr.row")).to_have_count(3)
 
 

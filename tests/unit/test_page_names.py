@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from kinetoscope_tb.pictures import PartBars
 from kinetoscope_tb.views import EVERY_VIEW
 
 SOURCES = Path(__file__).parents[2] / "frontend" / "src"
@@ -77,3 +78,12 @@ def test_the_page_knows_columns_by_name_only_where_there_is_a_reason():
         place: found.get(place) if names == "*" else set(names.split()) for place, (names, _) in COLUMNS_BY_NAME.items()
     }
     assert found == listed
+
+
+def test_a_table_names_parts_as_the_bars_that_show_them():
+    tables = [view.table for view in EVERY_VIEW.values()]
+    parts = [(table, table.picture.part) for table in tables if isinstance(table.picture, PartBars)]
+    assert parts
+    for table, part in parts:
+        (column,) = [column for column in table.columns if column.name == part]
+        assert column.shown_as == "time part"

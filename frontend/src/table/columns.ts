@@ -155,8 +155,7 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
       { shown: (row: number) => readable(values[row]) }),
     ...((column.shown_as === "words" || (column.shown_as === "id" && column.name === entry.key[0])) &&
       { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
-    ...((column.shown_as === "time part" || (picture?.kind === "part_bars" && column.name === picture.part)) &&
-      timeParts(values)),
+    ...(column.shown_as === "time part" && timeParts(values)),
     ...(column.shown_as === "shapes" && { shown: (row: number) => shapes(values[row]) }),
   };
 }

@@ -599,9 +599,13 @@ class Facts:
     @cached_property
     def blocking_call(self) -> str:
         """The call that the host is in for most of the idle time whose cause is a blocked copy."""
+        return call_within(self.trace, self.blocked_idle, may_wait)
+
+    @cached_property
+    def blocked_idle(self) -> Intervals:
+        """When devices are idle, work is queued, and the host is in a copy or a synchronizing call."""
         parts = self.idle_parts.filter(pl.col("cause") == "blocked copy")
-        within = union(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())
-        return call_within(self.trace, within, may_wait)
+        return union(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())
 
     @cached_property
     def unrecorded_work(self) -> Intervals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,6 +39,7 @@ from .facts import (
 from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Culprit, HiddenTime, OpenQuestion, Remedy
 from .repetition import (
+    BLOCKED,
     UNKNOWN,
     described_row,
     gaps_of_unknown_cause,
@@ -290,7 +291,8 @@ def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culpr
     share = longest / max(1, int(by_function["dur_ns"].sum()))
     if host is None or source is None or share < _HALF or is_data_loading(host):  # what the loader does isn't recorded
         return "", "", Culprit()
-    words = f" {text.percent(share)} of that idle time is spent in `{host}`, called at `{source}`."
+    who = f"`{source}`" if source.endswith(f" {host}") else f"`{host}`, called at `{source}`"
+    words = f" {text.percent(share)} of that idle time is spent in {who}."
     return (f", most of it in `{source}`", words, Culprit(function=source)) if is_single else ("", words, Culprit())
 
 
@@ -676,27 +678,17 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     share = whole - shares[NOT_SHOWN] if is_all_queued else whole
     if share < _HOST_BOUND or facts.is_worth(facts.graph_captures) or is_loading(facts):
         return
+    where, source = in_program(facts, facts.blocked_idle)
     reasons = {
-        "blocked copy": f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}",
+        BLOCKED: f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}{where}",
         "unexplained": "work was queued, and waited for nothing that was recorded",
         NOT_SHOWN: _why_not_shown(facts),
     }
     causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * whole]
     evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
-    is_busy = "are" if facts.waits == "wait" else "is"
-    part = f"{text.percent(share)} of {facts.unit}"
-    if is_all_queued:
-        title = f"{facts.subject} {is_busy} idle with work already queued for {part}, for no recorded reason."
-    elif lacks_launches(facts):
-        title = why_unknown(facts, part)
-    elif whole - shares[NOT_SHOWN] < _MENTIONED * whole and not_shown(facts.trace)[0].size:
-        of = "the time" if facts.is_whole else facts.unit
-        title = f"{text.percent(share)} of {of} isn't in the recording: {facts.device} may have been busy then."
-    else:
-        title = f"For {part} no work of {facts.device} is recorded, and no reason why."
     yield Advice(
         "unexplained_idle",
-        title,
+        _idle_title(facts, share, causes),
         f"Of {facts.unit}: {evidence}.",
         link_launches(facts)
         if lacks_launches(facts)
@@ -706,7 +698,23 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
         "gaps",
         first,
         round(share * facts.step_ns),
+        culprit=source,
     )
+
+
+def _idle_title(facts: Facts, share: float, causes: Sequence[str]) -> str:
+    """That devices are idle for a share of the step for these causes, the largest first, and what is known of it."""
+    is_busy = "are" if facts.waits == "wait" else "is"
+    part = f"{text.percent(share)} of {facts.unit}"
+    if NOT_SHOWN not in causes:
+        reason = f"while the host is in `{facts.blocking_call}`" if causes[0] == BLOCKED else "for no recorded reason"
+        return f"{facts.subject} {is_busy} idle with work already queued for {part}, {reason}."
+    if lacks_launches(facts):
+        return why_unknown(facts, part)
+    if list(causes) == [NOT_SHOWN] and not_shown(facts.trace)[0].size:
+        of = "the time" if facts.is_whole else facts.unit
+        return f"{text.percent(share)} of {of} isn't in the recording: {facts.device} may have been busy then."
+    return f"For {part} no work of {facts.device} is recorded, and no reason why."
 
 
 def _why_not_shown(facts: Facts) -> str:

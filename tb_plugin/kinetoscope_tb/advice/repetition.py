@@ -22,7 +22,8 @@ from ..names.kernels import step_number
 from .facts import Facts
 from .model import Advice
 
-UNKNOWN = ("blocked copy", "unexplained", "not shown")
+BLOCKED = "blocked copy"
+UNKNOWN = (BLOCKED, "unexplained", "not shown")
 """Causes of parts of gaps that say what is known, but not why the device didn't work."""
 _WITH_CALLS = (
     "torch.profiler does with `ProfilerActivity.CPU` and the device's activity together, unless a filter leaves them "

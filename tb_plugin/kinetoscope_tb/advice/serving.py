@@ -22,6 +22,7 @@ from ..names.server_work import receives_from_scheduler
 from .copies import COPY_LESS_OF_CACHE
 from .facts import Facts
 from .model import Advice, Confidence
+from .repetition import UNKNOWN
 from .server_host import late_of_server
 
 _NAMED = 3
@@ -117,6 +118,8 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     if not rows or rows[0]["part"] == NOT_SHOWN:  # unexplained_idle says so
         return
     first, size_ns = limiting_part(rows)
+    if first["part"] == f"{IDLE}{QUEUED}" and not _waits_for_streams(facts):  # the same
+        return
     idle_ns = sum(row["time_ns"] for row in rows if row["part"].startswith(IDLE))
     if first["part"] == _WAITING:
         yield _load(facts, rows, idle_ns)
@@ -139,6 +142,11 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
         "limits",
         size_ns=round(size_ns / facts.count),
     )
+
+
+def _waits_for_streams(facts: Facts) -> bool:
+    """Whether most of what is queued while devices are idle waits for another stream."""
+    return facts.idle.get("dependency", 0.0) >= sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
 
 
 def _load(facts: Facts, rows: list[dict[str, Any]], idle_ns: int) -> Advice:
@@ -198,7 +206,7 @@ def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
     part, of = first["part"], f"{text.percent(size_ns / first['whole'])} of {phase_words(first)}"
     idle = f"{facts.device} {_is(facts)} idle for {of}"
     if part == f"{IDLE}{QUEUED}":
-        return f"{facts.subject} {_is(facts)} idle for {of} with work already queued, and nothing recorded says why"
+        return f"{facts.subject} {_is(facts)} idle for {of} with work already queued, which waits for another stream"
     if part.startswith(IDLE):
         mostly = "" if size_ns == first["time_ns"] else "mostly " if 2 * first["time_ns"] >= size_ns else "longest "
         return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"

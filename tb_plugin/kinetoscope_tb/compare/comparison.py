@@ -71,7 +71,8 @@ class Basis:
         if self.why_uncertain:
             return f"{basis} No difference is certain: {self.why_uncertain}."
         if min(self.base_samples, self.new_samples) < 2:
-            return f"{basis} Noise is unknown: estimating it takes two steps on both sides."
+            why_unknown = ": estimating it takes two steps on both sides" if self.is_per_step else ""
+            return f"{basis} Noise is unknown{why_unknown}."
         samples = f"{self.base_samples} and {self.new_samples} steps"
         return (
             f"{basis} Noise is the variation within these: {samples} (Welch's test at 99 % of times and of their "
@@ -140,6 +141,8 @@ def compare(
         return compare(view, base, new, arguments=arguments, columns=[*instead, *others])
     if view.within == "steps":
         sides = _pair_steps(sides)
+    elif "step" in view.table.key:
+        sides = [_of_all_steps(side) for side in sides]
     why_uncertain = difference_of_work(*works)
     return _comparison(view, selection, sides, why_not, is_of_shares=bool(why_shares), why_uncertain=why_uncertain)
 
@@ -245,6 +248,12 @@ def _instead(view: View, selection: Sequence[Column], sides: Sequence[Side]) -> 
         return [name for name in others if name in view.comparable_columns][:1]
     shares = [[column.name for column in share_columns(view, weight)] for weight in weights(view)]
     return next(iter(shares[1:]), []) if shares and shares[0][0] == first else []
+
+
+def _of_all_steps(side: Side) -> Side:
+    """A side without the rows of single steps, if it has rows of all: another recording has other steps."""
+    is_all = pl.col("step") == "all"
+    return replace(side, frame=side.frame.filter(is_all)) if "all" in side.frame["step"] else side
 
 
 def _pair_steps(sides: Sequence[Side]) -> list[Side]:

@@ -130,3 +130,17 @@ def test_loading_that_only_hides_behind_the_device_is_not_said_where_it_saves_no
 
     claim = {claim.rule: claim for claim in advice(Facts(machine.steps(step, 20)))}["data_loading"]
     assert claim.title == "11 % of every step waits for data."
+
+
+def test_a_function_of_the_program_that_loads_is_named_once():
+    machine = Machine()
+
+    def step(_):
+        machine.builder.python("data.py(12): decode", machine.now + 1000, 4 * MS - 2000)
+        machine.load(4 * MS)
+        for _ in range(6):
+            machine.kernel(MS)
+        machine.wait()
+
+    claims = {claim.rule: claim for claim in advice(Facts(machine.steps(step)))}
+    assert "of that idle time is spent in `data.py:12 decode`." in claims["data_loading"].evidence

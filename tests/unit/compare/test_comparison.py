@@ -283,3 +283,9 @@ def test_trees_are_aligned_by_the_way_from_the_root():
         ("main", None, 0, "thread 1"),
         ("thread 1", None, 0, None),
     ]
+
+
+def test_steps_of_other_recordings_are_not_compared_by_their_number():
+    comparison = compare(VIEWS["critical_path_culprits"], steps(80, 100, 120), steps(270, 290, 310))
+    assert comparison.frame["step"].unique().to_list() == ["all"]
+    assert comparison.basis.words == "Not per step: this view covers whole recordings. Noise is unknown."

@@ -75,6 +75,15 @@ def test_a_straggler_that_is_one_in_each_recording_is_said_to_be():
     assert "This holds in 3 of 3 traces." in row["evidence"]
 
 
+def test_a_straggler_of_some_recordings_is_said_to_be_one_only_there():
+    lateness = ({(1, None): 8_000_000}, {(1, None): 8_000_000}, {})
+    spans = [simulated(Truth(ranks=3, steps=5, seed=seed, late=late)) for seed, late in enumerate(lateness)]
+    members = [Member(f"rank{r}", str(n), n, summary_of(made, r)) for r in range(3) for n, made in enumerate(spans)]
+    (row,) = advice_of(Ranks("r", tuple(members)))
+    assert row["filter"] == "rank1"
+    assert row["evidence"].startswith("Only in span 0 and 1, not in 2. Without waiting it takes ")
+
+
 def test_a_single_slow_step_is_named_as_one_with_low_confidence():
     (row,) = advice_of(run_of(simulated(Truth(ranks=8, steps=10, late={(3, 4): 6_000_000}))))
     assert (row["rule"], row["confidence"], row["filter"]) == ("slow_at_times", "low", "rank3")

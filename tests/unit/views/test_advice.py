@@ -734,6 +734,20 @@ def test_idle_time_that_the_recording_does_not_explain_is_a_finding_with_its_siz
     assert advice(trace)["rule"][0] == "unexplained_idle"  # the largest part of the step comes first
 
 
+def test_idle_time_in_a_blocking_call_is_said_to_be_with_the_function_that_makes_it():
+    builder = TraceBuilder().step(1, 0, 1000 * US).launch(0, 5 * US, 1).kernel("k", 5 * US, 95 * US, 1)
+    builder.python("batch.py(44): to_host", 110 * US, 800 * US).op("aten::copy_", 120 * US, 770 * US)
+    builder.launch(10 * US, 5 * US, 2).launch(130 * US, 750 * US, 3, name="cudaMemcpyAsync")
+    first = row(builder.kernel("k", 900 * US, 100 * US, 2).build(), "unexplained_idle")
+    assert first["title"] == (
+        "The GPU is idle with work already queued for 80 % of step 1, while the host is in `cudaMemcpyAsync`."
+    )
+    assert (
+        "the host in `cudaMemcpyAsync`, which may wait for the GPU, most of it in `batch.py(44): to_host`"
+        in (first["evidence"])
+    )
+
+
 def test_a_device_that_may_be_busy_with_earlier_work_is_not_called_idle():
     trace = TraceBuilder().step(1, 0, 1000 * US).launch(5 * US, US, 1).kernel("k", 500 * US, 500 * US, 1).build()
     first = row(trace, "unexplained_idle")

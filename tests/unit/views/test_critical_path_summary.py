@@ -51,6 +51,14 @@ def test_many_small_culprits_are_named_by_their_cause():
     assert row["evidence"].startswith("11.1 % of that is `aten::op0`: 100 ns.")
 
 
+def test_a_function_of_the_program_is_named_once_with_its_file():
+    built = TraceBuilder().step(1, 0, 1000).op("aten::a", 0, 150).op("aten::b", 150, 150)
+    for number in range(7):
+        built.python(f"train.py({number}): part_{number}", 300 + 100 * number, 100)
+    (row,) = critical_path_summary(built.build()).rows(named=True)
+    assert row["evidence"].startswith("14.3 % of that is `train.py:0 part_0`: 100 ns. Other parts of the path: ")
+
+
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
 @pytest.mark.parametrize(
     ("file", "title", "evidence"),

@@ -211,3 +211,32 @@ def test_the_kernel_that_most_of_the_others_are_is_named():
     row = advice(cycles(10, sorting))["serving_phase"]
     assert row["title"].startswith("Other kernels limit tokens per second: 78")
     assert row["title"].endswith("; most of it is `radix_sort_pairs`.")
+
+
+def queued_decodes(*, call: str = "", event: bool = False):
+    """Five decodes of which the second kernel is queued for 500 µs: in a call of the host, or behind an event."""
+    builder = TraceBuilder()
+    for number in range(5):
+        at = number * 1000
+        builder.annotation("step[DECODE bs=4]", at * US, 900 * US).launch((at + 5) * US, 5 * US, 3 * number + 1)
+        builder.kernel("nvjet_tst_64x8", (at + 12) * US, 300 * US, 3 * number + 1)
+        builder.launch((at + 20) * US, 5 * US, 3 * number + 2)
+        builder.kernel("nvjet_tst_64x8", (at + 812) * US, 88 * US, 3 * number + 2, stream=20)
+        if event:
+            wait = {"device": 0, "stream": 20, "cuda_sync_kind": "Stream Wait Event"}
+            builder.event("cuda_sync", "Stream Wait Event", (at + 18) * US, 0, pid=0, tid=20, **wait)
+        if call:
+            builder.launch((at + 30) * US, 782 * US, 3 * number + 3, name=call)
+    return builder.build()
+
+
+def test_idle_time_with_queued_work_is_claimed_once():
+    for call in ("", "hipMemcpyWithStream"):
+        rows = advice(queued_decodes(call=call))
+        assert [rule for rule, row in rows.items() if " idle for " in row["title"]] == ["repeated_gap"]
+        assert "serving_phase" not in rows
+
+
+def test_queued_work_that_waits_for_another_stream_is_said_to():
+    row = advice(queued_decodes(event=True))["serving_phase"]
+    assert row["title"].endswith(" of decode with work already queued, which waits for another stream.")

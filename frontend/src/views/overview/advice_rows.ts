@@ -42,6 +42,8 @@ export interface Advice {
   share: number | null;
   /** The least and the most that it may save; empty if it isn't simulated. */
   range: string;
+  /** The most of that. */
+  most: number | null;
   confidence: string;
   view: string;
   filter: string;
@@ -74,6 +76,7 @@ export const adviceRows = ({ verdict, also }: Summary): Advice[] =>
       saving,
       share,
       range: low === null || high === null ? "" : timeRange(low, high),
+      most: high,
       confidence,
       view,
       filter,

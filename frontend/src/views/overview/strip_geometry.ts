@@ -1,7 +1,7 @@
 /** What the activity strip draws, column by column: work from below, idle time above it, by cause. */
 
 import type { Table } from "../../api/types.ts";
-import { mostly, NOT_SHOWN_WORDS, timePart } from "../../format/time_parts.ts";
+import { mostly, timePart } from "../../format/time_parts.ts";
 
 export interface Kind {
   name: string;
@@ -12,52 +12,38 @@ export interface Kind {
   isHidden?: boolean;
 }
 
+/** A part of the time, with the words and the color that it has in Idle and on the critical path. */
+const kindOf = (part: string, columns = [part], isIdle = false): Kind => {
+  const { name, color } = timePart(part);
+  return { name: name[0]!.toLowerCase() + name.slice(1), color, columns, isIdle };
+};
+const idle = (part: string, columns?: string[]): Kind => kindOf(part, columns, true);
+
+const COMMUNICATION = ["communication_ns"];
+
 const DEVICE_KINDS: Kind[] = [
-  { name: "kernels", color: "var(--kernel)", columns: ["kernel_ns"] },
-  { name: "copies", color: "var(--memcpy)", columns: ["copy_ns"] },
-  { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
-  { name: "waiting for data", color: "var(--dataloader)", columns: ["late_data_loading_ns"], isIdle: true },
-  {
-    name: "host in ops or annotations",
-    color: "var(--cpu-exec)",
-    columns: ["late_operator_ns", "late_annotation_ns"],
-    isIdle: true,
-  },
-  {
-    name: "synchronization",
-    color: "var(--wait)",
-    columns: ["late_synchronizing_ns", "blocked_copy_ns"],
-    isIdle: true,
-  },
-  {
-    name: "launches, runtime calls",
-    color: "var(--latency)",
-    columns: ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"],
-    isIdle: true,
-  },
-  { name: "waiting for another stream", color: "var(--memset)", columns: ["dependency_ns"], isIdle: true },
-  {
-    name: "host outside operators",
-    color: "var(--other)",
-    columns: ["late_python_ns", "late_unrecorded_ns"],
-    isIdle: true,
-  },
-  {
-    name: NOT_SHOWN_WORDS,
-    color: timePart("not_shown_ns").color,
-    columns: ["not_shown_ns"],
-    isIdle: true,
-    isHidden: true,
-  },
-  { name: "no known cause", color: timePart("unexplained_ns").color, columns: ["unexplained_ns"], isIdle: true },
+  kindOf("kernel", ["kernel_ns"]),
+  kindOf("copy", ["copy_ns"]),
+  kindOf("communication", COMMUNICATION),
+  idle("late_data_loading_ns"),
+  idle("late_operator_ns"),
+  idle("late_annotation_ns"),
+  idle("late_python_ns"),
+  idle("late_unrecorded_ns"),
+  idle("late_synchronizing_ns"),
+  idle("blocked_copy_ns"),
+  idle("launch", ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"]),
+  idle("dependency_ns"),
+  { ...idle("not_shown_ns"), isHidden: true },
+  idle("unexplained_ns"),
 ];
 
 const HOST_KINDS: Kind[] = [
-  { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
+  kindOf("communication", COMMUNICATION),
   { name: "runtime calls", color: "var(--runtime)", columns: ["runtime_ns"] },
-  { name: "data loading", color: "var(--dataloader)", columns: ["dataloader_ns"] },
+  kindOf("data", ["dataloader_ns"]),
   { name: "operators or annotations", color: "var(--cpu-exec)", columns: ["cpu_exec_ns"] },
-  { name: "outside operators", color: "var(--other)", columns: ["other_ns"] },
+  { name: "Python, or nothing recorded", color: "var(--other)", columns: ["other_ns"] },
 ];
 
 /** All kinds, in the order in which they are stacked. */

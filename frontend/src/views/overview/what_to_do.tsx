@@ -26,37 +26,35 @@ const print = (less: Record<string, number>): string =>
 const chosenLess = (first: string) =>
   address.value.less === undefined ? { [first]: DEFAULT } : parse(address.value.less);
 
-/** A new step time: "step 902 ms −25.6 %", and where what is saved lies in a range, this. */
-function NewStep({ data, noun }: { data: Table["data"]; noun: string }) {
-  const [step, share, low, high] = ["step_ns", "saved_frac", "saved_low_ns", "saved_high_ns"].map((name) =>
-    data[name]![0] as number | null
-  );
+/**
+ * A new step time: "step 902 ms −25.6 %", and where what is saved lies in a range, this.
+ *
+ * No part of a claim saves more than all of it: other ranks may bound that.
+ */
+function NewStep({ data, noun, of }: { data: Table["data"]; noun: string; of?: Advice }) {
+  const [step, saved, share, low, high] = ["step_ns", "saved_ns", "saved_frac", "saved_low_ns", "saved_high_ns"].map(
+    (name) => data[name]![0] as number,
+  ) as [number, number, number, number, number];
+  const less = Math.min(saved, of?.saving ?? saved), most = Math.min(high, of?.most ?? high);
   return (
     <>
-      {noun} {quantity(step, "duration")} {share != null && <b>{formatSigned(-share, PERCENT)} %</b>}
-      {!!high && <small>saves {timeRange(low!, high)}</small>}
+      {noun} {quantity(step + saved - less, "duration")}{" "}
+      {share != null && <b>{formatSigned(-share * less / (saved || 1), PERCENT)} %</b>}
+      {!!high && <small>saves {timeRange(Math.min(low, most), most)}</small>}
     </>
   );
 }
 
-/** Why the step gets shorter by more or less than one expects; nothing with several sliders. */
-function surprise(saved: number, expected: number, saving: number | null): string | undefined {
-  if (saving !== null && saved > saving) {
-    return "More than this cause takes: all of it gets faster, also what other work waits for";
-  }
-  return saved < expected / 2 ? "Other work then takes as long" : undefined;
-}
-
 interface SliderProps {
-  rule: string;
-  saving: number | null;
+  advice: Advice;
   target: string;
   first: string;
   noun: string;
 }
 
 /** "If it took 50 % less": the critical path laid out again, with all sliders at once. */
-function Slider({ rule, saving, target, first, noun }: SliderProps) {
+function Slider({ advice, target, first, noun }: SliderProps) {
+  const { rule } = advice;
   const less = chosenLess(first);
   const [value, setValue] = useState(less[rule] ?? 0);
   const together = print({ ...less, [rule]: value });
@@ -87,9 +85,9 @@ function Slider({ rule, saving, target, first, noun }: SliderProps) {
       </label>
       <output
         class={table === shown.answer ? "" : "dimmed"}
-        data-tip={count < 2 ? surprise(saved, value / 100 * path, saving) : undefined}
+        data-tip={count < 2 && saved < value / 200 * path ? "Other work then takes as long" : undefined}
       >
-        {table ? <NewStep data={table.data} noun={noun} /> : "…"}
+        {table ? <NewStep data={table.data} noun={noun} of={count < 2 ? advice : undefined} /> : "…"}
         {count > 1 && <small>all {count} sliders together</small>}
       </output>
     </div>
@@ -98,19 +96,19 @@ function Slider({ rule, saving, target, first, noun }: SliderProps) {
 
 /** The slider of a rule whose work could take less time; in a report, the step at 50 %. */
 function WhatIf({ advice, first, noun }: { advice: Advice; first: string; noun: string }) {
-  const { rule, saving } = advice;
+  const { rule } = advice;
   const { answer } = useAnswer("what_if");
   if (answer?.state !== "ready") return null;
   const row = answer.data.rule!.indexOf(rule);
   if (row < 0) return null;
   const target = String(answer.data.target![row]);
   if (!isReport) {
-    return <Slider key={rule} rule={rule} saving={saving} target={target} first={first} noun={noun} />;
+    return <Slider key={rule} advice={advice} target={target} first={first} noun={noun} />;
   }
   const data = Object.fromEntries(Object.entries(answer.data).map(([name, values]) => [name, [values[row]!]]));
   return (
     <p class="slider">
-      If {target} took {DEFAULT} % less: <NewStep data={data} noun={noun} />
+      If {target} took {DEFAULT} % less: <NewStep data={data} noun={noun} of={advice} />
     </p>
   );
 }

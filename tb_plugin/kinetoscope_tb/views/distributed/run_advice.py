@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from ...arrays.gather import fraction
+from ...discovery import span_labels
 from ...distributed.contents import has_several_times
 from ...distributed.imbalance.last_rank import last_ranks
 from ...distributed.imbalance.late_rank import (
@@ -124,15 +125,29 @@ def run_advice(ranks: Ranks) -> pl.DataFrame:
     return RunAdvice.of(frame.select(RunAdvice.schema().names()).cast(RunAdvice.schema()))
 
 
-def _spans_of(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
-    """For each worker, (number of its traces in which it is a straggler, number of its traces with a verdict)."""
-    counts: dict[str, tuple[int, int]] = {}
-    for (_,), part in rows.group_by("place"):
-        workers = dict(part.select("member", "worker").unique().rows())
+def _spans_of(rows: pl.DataFrame, ranks: Ranks) -> dict[str, tuple[list[str], list[str]]]:
+    """For each worker, (its spans in which it is a straggler, its other spans with a verdict)."""
+    spans: dict[str, tuple[list[str], list[str]]] = {}
+    names = ranks.workers.select("member", "worker", "span").rows()
+    members = {member: (worker, span) for member, worker, span in names}
+    for (_,), part in rows.group_by("place", maintain_order=True):
         for member, verdict in verdicts(part).select("member", "verdict").rows():
-            slow, judged_count = counts.get(workers[member], (0, 0))
-            counts[workers[member]] = slow + (verdict == "straggler"), judged_count + 1
-    return counts
+            worker, span = members[member]
+            spans.setdefault(worker, ([], []))[verdict != "straggler"].append(span)
+    return spans
+
+
+def _only_in(slow: list[str], others: list[str]) -> str:
+    """In which of its spans a rank is a straggler, if it is one in some only."""
+    if not slow or not others:
+        return ""
+    labels = span_labels([*slow, *others])
+    return f"Only in span {_few([labels[span] for span in slow])}, not in {_few([labels[span] for span in others])}. "
+
+
+def _few(names: list[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return text.enumeration([*names[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 def _late_stages(late: list[dict[str, Any]], rows: pl.DataFrame, ranks: Ranks, step_ns: float) -> list[dict[str, Any]]:
@@ -162,7 +177,7 @@ def _late_ranks(
     """A row for each of the most expensive ranks; the first one says what all of them save together."""
     if not late:
         return []
-    names, spans = [row["worker"] for row in late], _spans_of(rows)
+    names, spans = [row["worker"] for row in late], _spans_of(rows, ranks)
     choices = [*([name] for name in names[:MOST_NAMED]), names]
     has_devices = all(row["device"] for row in late)
     *alone, together = savings(choices) if has_devices else [None] * len(choices)
@@ -201,22 +216,27 @@ def _spread(saved_ns: int | None, late: Sequence[Mapping[str, Any]]) -> int | No
 
 
 def _slow_rank(
-    row: dict[str, Any], rows: pl.DataFrame, spans: dict[str, tuple[int, int]], ranks: Ranks, saved_ns: int | None
+    row: dict[str, Any],
+    rows: pl.DataFrame,
+    spans: dict[str, tuple[list[str], list[str]]],
+    ranks: Ranks,
+    saved_ns: int | None,
 ) -> dict[str, Any]:
     """The row of a slow rank.
 
     Threads of the host wait for each other in ways that no recording shows, so a simulation would miss some of it:
     without a device, the rank saves what its lateness costs.
     """
-    slow, judged_count = spans.get(row["worker"], (0, 0))
     is_straggler = row["verdict"] == "straggler"
-    of_traces = f" This holds in {slow} of {judged_count} traces." if judged_count > 1 and is_straggler else ""
+    slow, others = spans.get(row["worker"], ([], []))
+    only_in, count = _only_in(slow, others) if is_straggler else "", len(slow) + len(others)
+    of_traces = f" This holds in {len(slow)} of {count} traces." if is_straggler and count > 1 and not only_in else ""
     is_once = row["slow_steps"] == 1
     operator = operator_with_more(ranks, row["worker"], row["late_steps"])
     return {
         "rule": "straggler" if is_straggler else "slow_at_times",
         "title": title(row, communication_of_others(rows, row["worker"])),
-        "evidence": evidence({**row, "operator": operator}) + of_traces + _absent(ranks),
+        "evidence": only_in + evidence({**row, "operator": operator}) + of_traces + _absent(ranks),
         "action": action(row),
         "saving_ns": row["cost_ns"] if saved_ns is None else saved_ns,
         "confidence": "low" if is_once else "medium" if ranks.missing_ranks else "high",

@@ -46,6 +46,7 @@ class CriticalPathCulprits(Table):
         "`host_sync` (calls that wait for the device, copies of pageable memory to the host among them), "
         "`host_operator`, `host_python`, `host_annotation`, and `host_unrecorded`. `not_shown`: not in the "
         "recording, a device may have run work that wasn't recorded.",
+        shown_as="time part",
     )
     name = Column(
         TEXT,

@@ -127,7 +127,9 @@ def _largest(trace: Trace, culprit: dict[str, Any], spent: int, steps: int) -> s
     if culprit["name"] == NAMELESS:
         return f"For {text.percent(share)} of that, nothing is recorded: {time}."
     share_words = "All" if share == 1 else text.percent(share)
-    return f"{share_words} of that is {_quoted(trace, culprit)}{_at(culprit)}: {time}."
+    is_source = f"{culprit['source']}".endswith(f" {culprit['name']}")  # a function, not what it calls
+    who = f"`{culprit['source']}`" if is_source else f"{_quoted(trace, culprit)}{_at(culprit)}"
+    return f"{share_words} of that is {who}: {time}."
 
 
 def _at(culprit: dict[str, Any]) -> str:

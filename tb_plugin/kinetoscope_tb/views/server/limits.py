@@ -39,6 +39,7 @@ class Limits(Table):
         "a request), `sampling`, `detokenizing`, `input preparation`, `scheduling`, `operators and launches` (another "
         "operator or call, launch latency and the launch of graphs, which *Idle* has apart), `other` code, "
         "`unrecorded`. `not shown`: not in the recording; the device may have run work that wasn't recorded.",
+        shown_as="time part",
     )
     time_ns = Column(DURATION, "Time of the phase that goes to it, each instant counted once.")
     share_frac = Column(FRACTION, "Its share of the time of the phase.")
