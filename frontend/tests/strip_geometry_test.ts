@@ -1,3 +1,5 @@
+import { uncapitalized } from "../src/format/steps.ts";
+import { timePart } from "../src/format/time_parts.ts";
 import type { Table } from "../src/api/types.ts";
 import {
   busyShare,
@@ -35,6 +37,16 @@ Deno.test("there is a strip for each device and one for the host, with the kinds
   same(device.kinds.map(({ kind, total }) => [kind.name, total]), [["kernels", 50], ["waiting for data", 150]]);
   same(host.kinds.map(({ kind, total }) => [kind.name, total]), [["data loading", 160], ["outside operators", 40]]);
   same(busyShare(device), 0.25);
+});
+
+Deno.test("idle time of one cause has the name and the color of Idle", () => {
+  const columns = ["late_data_loading_ns", "dependency_ns", "late_python_ns", "late_unrecorded_ns", "unexplained_ns"];
+  const own = { scope: ["device"], device: [0], time_ns: [0], dur_ns: [100] };
+  const values = Object.fromEntries(columns.map((column) => [column, [20]]));
+  const answer = { state: "ready", view: "activity_strip", columns: [], data: { ...own, ...values } };
+  const [strip] = stripsOf(answer as Table);
+  const drawn = strip!.kinds.map(({ kind: { name, color } }) => ({ name, color }));
+  same(drawn, columns.map(timePart).map(({ name, color }) => ({ name: uncapitalized(name), color })));
 });
 
 Deno.test("columns end where the next ones begin, and their parts are stacked up to the top", () => {

@@ -215,9 +215,9 @@ function Coverage({ marks, rows, table: { data }, picture, nameOf }: {
       Area: time. Drawn: {plural(drawn.size, "row")}, {spent([...drawn])} of {spent(byTime)}.{" "}
       {reasonOf(byTime.find((row) => drawn.has(row))!)} {bytes.length > 0 &&
         `Not drawn, since they have no FLOPs: ${plural(bytes.length, "row")}, ${spent(bytes)}.`} {most !== undefined &&
-        `Not drawn: ${spent(unknown)}, most of it ${cutText(nameOf(most), MOST_NAME)} (${
-          quantity(timeOf(most), "duration")
-        }). ${reasonOf(most)}`}{" "}
+        `Not drawn: ${unknown.length > 1 ? `${plural(unknown.length, "row")}, ${spent(unknown)}, the longest ` : ""}${
+          cutText(nameOf(most), MOST_NAME)
+        } (${quantity(timeOf(most), "duration")}). ${reasonOf(most)}`}{" "}
       {roofsOf(marks).length > 0 && "Dashed: 50 % of the roof. "}Click a point, or use arrow keys and Enter.
     </p>
   );

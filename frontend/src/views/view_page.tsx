@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
 import type { Picture as PictureKind, PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
-import { NOWHERE, tableOf, type TracePlace, useAdvised, useAnswer } from "../app/answers.ts";
+import { cachedTable, NOWHERE, tableOf, type TracePlace, useAdvised, useAnswer } from "../app/answers.ts";
 import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
@@ -294,7 +294,7 @@ function SingleView({ about, place, noted }: { about: Query; place?: TracePlace;
                 <Comparing />
               </p>
             )}
-            {table.note && table.note !== noted && <p class="cut" role="note">{table.note}</p>}
+            {table.note && !noted?.includes(table.note) && <p class="cut" role="note">{table.note}</p>}
             {place && !table.data[entry.key[0]!]?.length
               ? <p class="quiet">The memory snapshot has nothing of it.</p>
               : <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
@@ -409,13 +409,17 @@ interface Page {
   noted?: string;
 }
 
-const Views = ({ main, parts, noted }: Page) => (
-  <>
-    <PageParameters views={[main, ...parts]} />
-    <View key={main.id} entry={main} noted={noted} />
-    {parts.map((part) => <Part key={part.id} entry={part} noted={noted} />)}
-  </>
-);
+/** A view and its parts, which don't repeat its note. */
+function Views({ main, parts, noted }: Page) {
+  const above = noted ?? (comparisonBase.value ? "" : cachedTable(main.id)?.note);
+  return (
+    <>
+      <PageParameters views={[main, ...parts]} />
+      <View key={main.id} entry={main} noted={noted} />
+      {parts.map((part) => <Part key={part.id} entry={part} noted={above} />)}
+    </>
+  );
+}
 
 /** Views below a sentence, whose note they don't repeat. */
 function WithLead({ lead, ...page }: Page & { lead: ViewEntry }) {

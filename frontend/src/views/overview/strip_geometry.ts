@@ -1,7 +1,8 @@
 /** What the activity strip draws, column by column: work from below, idle time above it, by cause. */
 
 import type { Table } from "../../api/types.ts";
-import { mostly, NOT_SHOWN_WORDS, timePart } from "../../format/time_parts.ts";
+import { uncapitalized } from "../../format/steps.ts";
+import { mostly, timePart } from "../../format/time_parts.ts";
 
 export interface Kind {
   name: string;
@@ -12,44 +13,27 @@ export interface Kind {
   isHidden?: boolean;
 }
 
+/** Idle time as the page names and draws it elsewhere: by its first column, unless several have another name. */
+const idle = (columns: string[], name = uncapitalized(timePart(columns[0]!).name)): Kind => ({
+  name,
+  color: timePart(columns[0]!).color,
+  columns,
+  isIdle: true,
+});
+
 const DEVICE_KINDS: Kind[] = [
   { name: "kernels", color: "var(--kernel)", columns: ["kernel_ns"] },
   { name: "copies", color: "var(--memcpy)", columns: ["copy_ns"] },
   { name: "communication", color: "var(--communication)", columns: ["communication_ns"] },
-  { name: "waiting for data", color: "var(--dataloader)", columns: ["late_data_loading_ns"], isIdle: true },
-  {
-    name: "host in ops or annotations",
-    color: "var(--cpu-exec)",
-    columns: ["late_operator_ns", "late_annotation_ns"],
-    isIdle: true,
-  },
-  {
-    name: "synchronization",
-    color: "var(--wait)",
-    columns: ["late_synchronizing_ns", "blocked_copy_ns"],
-    isIdle: true,
-  },
-  {
-    name: "launches, runtime calls",
-    color: "var(--latency)",
-    columns: ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"],
-    isIdle: true,
-  },
-  { name: "waiting for another stream", color: "var(--memset)", columns: ["dependency_ns"], isIdle: true },
-  {
-    name: "host outside operators",
-    color: "var(--other)",
-    columns: ["late_python_ns", "late_unrecorded_ns"],
-    isIdle: true,
-  },
-  {
-    name: NOT_SHOWN_WORDS,
-    color: timePart("not_shown_ns").color,
-    columns: ["not_shown_ns"],
-    isIdle: true,
-    isHidden: true,
-  },
-  { name: "no known cause", color: timePart("unexplained_ns").color, columns: ["unexplained_ns"], isIdle: true },
+  idle(["late_data_loading_ns"]),
+  idle(["late_operator_ns", "late_annotation_ns"], "host in ops or annotations"),
+  idle(["late_synchronizing_ns", "blocked_copy_ns"], "synchronization"),
+  idle(["launch_latency_ns", "late_runtime_ns", "graph_launch_ns"], "launches, runtime calls"),
+  idle(["dependency_ns"]),
+  idle(["late_python_ns"]),
+  idle(["late_unrecorded_ns"]),
+  { ...idle(["not_shown_ns"]), isHidden: true },
+  idle(["unexplained_ns"]),
 ];
 
 const HOST_KINDS: Kind[] = [
