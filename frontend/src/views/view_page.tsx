@@ -396,45 +396,25 @@ export function Part({ entry, noted }: { entry: ViewEntry; noted?: string }) {
   );
 }
 
-/** The note of a view, which says what is doubtful in its numbers, where it has rows. */
-function useNote(view: string): string | undefined {
-  const { answer } = useAnswer(view);
-  return answer?.state === "ready" && Object.values(answer.data)[0]?.length ? answer.note : undefined;
+/** The note of a view, which says what is doubtful in its numbers, where the page has rows of it. */
+function noteOf({ id }: ViewEntry): string | undefined {
+  const table = cachedTable(id);
+  return table && Object.values(table.data)[0]?.length ? table.note : undefined;
 }
 
-interface Page {
-  main: ViewEntry;
-  parts: ViewEntry[];
-  /** A note that stands above them. */
-  noted?: string;
-}
-
-/** A view and its parts, which don't repeat its note. */
-function Views({ main, parts, noted }: Page) {
-  const above = noted ?? (comparisonBase.value ? "" : cachedTable(main.id)?.note);
+/** The page of a tab: its sentence, the view, and its parts below it; a note that stands above a view isn't repeated. */
+export function ViewPage() {
+  const [main, ...others] = pageOf(openTab.value!) as [ViewEntry, ...ViewEntry[]];
+  const [lead] = [leadOf(main)].filter((view) => view && !(view.id in missing.value));
+  const parts = others.filter(({ id }) => !(id in missing.value));
+  const noted = lead && noteOf(lead);
+  const above = noted ?? (comparisonBase.value ? "" : noteOf(main));
   return (
     <>
+      {lead && <Sentence view={lead.id} isOwn />}
       <PageParameters views={[main, ...parts]} />
       <View key={main.id} entry={main} noted={noted} />
       {parts.map((part) => <Part key={part.id} entry={part} noted={above} />)}
     </>
   );
-}
-
-/** Views below a sentence, whose note they don't repeat. */
-function WithLead({ lead, ...page }: Page & { lead: ViewEntry }) {
-  const noted = useNote(lead.id);
-  return (
-    <>
-      <Sentence view={lead.id} isOwn />
-      <Views {...page} noted={noted} />
-    </>
-  );
-}
-
-/** The page of a tab: its sentence, the view, and its parts below it. */
-export function ViewPage() {
-  const [main, ...others] = pageOf(openTab.value!), lead = leadOf(main!);
-  const page = { main: main!, parts: others.filter(({ id }) => !(id in missing.value)) };
-  return lead && !(lead.id in missing.value) ? <WithLead lead={lead} {...page} /> : <Views {...page} />;
 }
