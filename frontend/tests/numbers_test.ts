@@ -10,6 +10,7 @@ import {
   fileSize,
   type Kind,
   label,
+  nameLikeness,
   percent,
   quantity,
   scaled,
@@ -126,6 +127,15 @@ Deno.test("a cut name keeps its beginning and what tells it from others that beg
     "vectorized_elementwise_…",
   ]);
   is(new Set(cut).size, names.length);
+});
+
+Deno.test("names of one experiment are alike wherever they differ, and those of one folder aren't", () => {
+  const alike = (a: string, b: string) => Math.round(100 * nameLikeness(a, b));
+  is(alike("runs-resnet50_workers_4", "claims-resnet50_workers_0"), 50);
+  is(alike("runs-resnet50_workers_4", "runs-bert_small"), 25);
+  is(alike("step10", "step11"), 83);
+  is(alike("a_a_a", "a_b"), 50);
+  is(alike("", ""), 100);
 });
 
 Deno.test("sizes of files are in the units of file managers", () => {

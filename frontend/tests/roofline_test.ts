@@ -1,6 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table } from "../src/api/types.ts";
-import { overlap, placeLabels } from "../src/charts/label_placement.ts";
+import { overlap, placeLabels, uncovered } from "../src/charts/label_placement.ts";
 import { decades, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
 
 const PICTURE = {
@@ -64,4 +64,13 @@ Deno.test("no label lies over another, over a point, or outside", () => {
       is(at.left >= 0 && at.top >= 0 && at.left + at.width <= 600 && at.top + at.height <= 300, true);
     });
   }
+});
+
+Deno.test("dots leave room for the label of a large point, and large points don't", () => {
+  const largest = { x: 300, y: 150, radius: 26 }, size = { width: 200, height: 30 };
+  const inside = { left: 0, top: 0, width: 600, height: 300 };
+  const around = (radius: number) =>
+    [[380, 150], [220, 150], [300, 200], [300, 100]].map(([x, y]) => ({ x: x!, y: y!, radius }));
+  is(placeLabels([largest], [size], inside, uncovered(around(4)))[0]!.left, 330);
+  is(placeLabels([largest], [size], inside, uncovered(around(12)))[0], null);
 });

@@ -1,5 +1,5 @@
 import { strictEqual as is } from "node:assert/strict";
-import { mostly, timePart } from "../src/format/time_parts.ts";
+import { mostCauses, mostly, timePart } from "../src/format/time_parts.ts";
 import theme from "../src/styles/theme.css" with { type: "text" };
 import timeline from "../src/styles/timeline.css" with { type: "text" };
 
@@ -74,4 +74,14 @@ Deno.test("a cause is that of a whole, mostly, or not", () => {
     [100, 96, 95, 51, 50].map((part) => mostly("copies", part, 100)).join(),
     "copies,copies,mostly copies,mostly copies,",
   );
+});
+
+Deno.test("the causes of half of a whole are named, and no more of them", () => {
+  const causes = [["Launch latency", 30], ["Host in operators", 25], ["Host in Python", 25]].map(([name, value]) => ({
+    name: String(name),
+    value: Number(value),
+  }));
+  is(mostCauses(causes, 100), "30 % of that: launch latency; 25 %: host in operators");
+  is(mostCauses(causes, 60), "50 % of that: launch latency");
+  is(mostCauses([], 60), "");
 });

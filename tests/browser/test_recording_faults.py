@@ -62,3 +62,9 @@ def test_a_doubtful_path_is_not_stated_in_bold_and_its_doubt_stands_once(page: P
     expect(page.get_by_role("treegrid")).not_to_have_count(0)
     assert sentence.evaluate("sentence => getComputedStyle(sentence).fontWeight") == "400"
     expect(page.get_by_text("100 of 250 launches")).to_have_count(1)
+
+
+def test_a_doubt_that_stands_above_a_page_is_not_repeated_above_its_parts(page: Page, lost: str) -> None:
+    page.goto(f"{lost}{ENTRY}{address(view='idle', run='run', worker='rank0', span='5')}")
+    expect(page.get_by_role("region", name="Longest gaps").get_by_role("treegrid")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("note")).to_have_count(1)

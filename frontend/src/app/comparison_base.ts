@@ -3,7 +3,7 @@
 import { computed } from "@preact/signals";
 import type { Address } from "./host.ts";
 import type { Run } from "../api/types.ts";
-import { sharedStart } from "../format/numbers.ts";
+import { nameLikeness } from "../format/numbers.ts";
 import { address, go, labelsOf, listedSpan, listing, openTrace, placeLabels, trace } from "./router.ts";
 
 /** The base's place; null while nothing is compared. */
@@ -41,14 +41,6 @@ export interface Candidate {
 interface Found extends Candidate {
   /** How much it has in common with the shown one. */
   likeness: number;
-}
-
-const reversed = (text: string) => [...text].reverse().join("");
-
-/** The share of two names that is the same, from the start and from the end. */
-function nameLikeness(a: string, b: string): number {
-  const same = sharedStart(a, b) + sharedStart(reversed(a), reversed(b));
-  return Math.min(1, same / Math.max(a.length, b.length, 1));
 }
 
 const SIBLING = 0.6; // of the name: runs of one experiment differ in little

@@ -4,10 +4,9 @@ import { h } from "preact";
 import type { PictureOf } from "../api/types.ts";
 import { deviceNoun } from "../app/answers.ts";
 import { exact, percent, quantity, scaled, scaleFor, unbroken, type Value } from "../format/numbers.ts";
-import { uncapitalized } from "../format/steps.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
-import { timePart } from "../format/time_parts.ts";
+import { mostCauses, timePart } from "../format/time_parts.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
 
@@ -77,21 +76,21 @@ function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar
   );
 }
 
-/** The answer: how long the device was idle, the cause of most of that, and that much of the rest isn't computation. */
+/** The answer: how long the device was idle, the causes of half of that, and that much of the rest isn't computation. */
 function Sentence({ bar }: { bar: Bar }) {
   const idle = idleOf(bar), share = bar.exposed / bar.whole;
   const only = share >= MENTIONED ? `communication runs and nothing computes for ${percent(share)} %` : "";
   if (idle < NOTHING_IDLE * bar.whole) {
     return <p class="answer">{`${bar.label} was ${only ? `never idle, but ${only} of` : "busy all"} the time.`}</p>;
   }
-  const [most] = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
+  const causes = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
   return (
     <p class="answer">
       {unbroken(
-        `${bar.label} ${most!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
+        `${bar.label} ${causes[0]!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
           timeOf(idle)
         } of ${timeOf(bar.whole)} ` +
-          `(${percent(idle / bar.whole)} %). ${percent(most!.value / idle)} % of that: ${uncapitalized(most!.name)}.` +
+          `(${percent(idle / bar.whole)} %). ${mostCauses(causes, idle)}.` +
           (only && ` Besides, ${only} of the time.`),
       )}
     </p>

@@ -13,6 +13,7 @@ export interface Point {
 }
 
 const GAP = 4;
+const DOT = 6; // pixels of radius
 
 export const overlap = (a: Rectangle, b: Rectangle): boolean =>
   a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
@@ -24,6 +25,9 @@ export const around = ({ x, y, radius }: Point): Rectangle => ({
   width: 2 * radius,
   height: 2 * radius,
 });
+
+/** Where no label goes because of points: a label of a large one may cover a dot. */
+export const uncovered = (points: Point[]): Rectangle[] => points.filter(({ radius }) => radius > DOT).map(around);
 
 /** Right, left, below and above a point. */
 function places({ x, y, radius }: Point, width: number, height: number): Rectangle[] {
@@ -42,7 +46,7 @@ function places({ x, y, radius }: Point, width: number, height: number): Rectang
  * @param points The points to label, the most important first.
  * @param sizes Of their labels.
  * @param inside No label leaves it.
- * @param occupied What no label covers, such as all points; those with labels aren't covered in any case.
+ * @param occupied What no label covers, such as large points; those with labels aren't covered in any case.
  */
 export function placeLabels(
   points: Point[],

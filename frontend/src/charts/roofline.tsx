@@ -9,7 +9,7 @@ import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
 import { decades, type Log, logScale, type Mark, marksOf, roofsOf } from "./roofline_marks.ts";
-import { around, overlap, placeLabels, type Rectangle } from "./label_placement.ts";
+import { around, overlap, placeLabels, type Rectangle, uncovered } from "./label_placement.ts";
 
 const HEIGHT = 380;
 const EDGE = { left: 84, right: 20, top: 14, bottom: 40 };
@@ -174,7 +174,7 @@ function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameO
     height: LINE * lines.length,
   }));
   const pointOf = (mark: Mark) => ({ x: x.at(mark.x), y: y.at(mark.rate), radius: radius(mark) });
-  const occupied = [...roofs.map(({ at }) => at), ...roofLine(plot), ...marks.map((mark) => around(pointOf(mark)))];
+  const occupied = [...roofs.map(({ at }) => at), ...roofLine(plot), ...uncovered(marks.map(pointOf))];
   const placed = placeLabels(largest.map(pointOf), sizes, inside, occupied);
   return (
     <g aria-hidden="true">
@@ -215,9 +215,9 @@ function Coverage({ marks, rows, table: { data }, picture, nameOf }: {
       Area: time. Drawn: {plural(drawn.size, "row")}, {spent([...drawn])} of {spent(byTime)}.{" "}
       {reasonOf(byTime.find((row) => drawn.has(row))!)} {bytes.length > 0 &&
         `Not drawn, since they have no FLOPs: ${plural(bytes.length, "row")}, ${spent(bytes)}.`} {most !== undefined &&
-        `Not drawn: ${spent(unknown)}, most of it ${cutText(nameOf(most), MOST_NAME)} (${
-          quantity(timeOf(most), "duration")
-        }). ${reasonOf(most)}`}{" "}
+        `Not drawn: ${unknown.length > 1 ? `${plural(unknown.length, "row")}, ${spent(unknown)}, the longest ` : ""}${
+          cutText(nameOf(most), MOST_NAME)
+        } (${quantity(timeOf(most), "duration")}). ${reasonOf(most)}`}{" "}
       {roofsOf(marks).length > 0 && "Dashed: 50 % of the roof. "}Click a point, or use arrow keys and Enter.
     </p>
   );

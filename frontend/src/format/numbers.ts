@@ -196,6 +196,16 @@ export function sharedStart(a: string, b: string): number {
   return length;
 }
 
+/** The share of two names that is the same: from their start, or of their words. */
+export function nameLikeness(a: string, b: string): number {
+  const [words, others] = [a, b].map((name) => [...new Set(name.split(/[\W_]+/))]) as [string[], string[]];
+  const same = words.filter((word) => others.includes(word)).length;
+  return Math.max(
+    sharedStart(a, b) / Math.max(a.length, b.length, 1),
+    same / Math.max(words.length, others.length),
+  );
+}
+
 /** The text cut by `cut`, so that it still differs from others that would look the same: then without their start. */
 export function cutApart(text: string, others: string[], cut: (text: string) => string): string {
   const short = cut(text);

@@ -1,3 +1,6 @@
+import { percent } from "./numbers.ts";
+import { uncapitalized } from "./steps.ts";
+
 type Part = [string, string];
 
 const KERNELS: Part = ["Kernels", "var(--kernel)"];
@@ -103,6 +106,16 @@ const NEARLY_ALL = 0.95;
 /** A cause as that of a whole: "mostly" it if some has another one, and none if half or more has. */
 export const mostly = (cause: string, part: number, whole: number): string =>
   part > NEARLY_ALL * whole ? cause : 2 * part > whole ? `mostly ${cause}` : "";
+
+/** The causes of half of a whole or more, the largest first, with their shares; a single one where it has that much. */
+export function mostCauses(causes: { name: string; value: number }[], whole: number): string {
+  let sum = 0;
+  const largest = causes.filter(({ value }) => 2 * sum < whole && (sum += value));
+  return largest.map(({ name, value }, i) =>
+    `${percent(value / whole)} %${i ? "" : " of that"}: ${uncapitalized(name)}`
+  )
+    .join("; ");
+}
 
 /** The part of which nobody knows whether the device was idle, within a sentence. */
 export const NOT_SHOWN_WORDS = NOT_SHOWN[0].toLowerCase();

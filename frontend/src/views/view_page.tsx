@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
 import type { Picture as PictureKind, PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
-import { NOWHERE, tableOf, type TracePlace, useAdvised, useAnswer } from "../app/answers.ts";
+import { cachedTable, NOWHERE, tableOf, type TracePlace, useAdvised, useAnswer } from "../app/answers.ts";
 import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
@@ -294,7 +294,7 @@ function SingleView({ about, place, noted }: { about: Query; place?: TracePlace;
                 <Comparing />
               </p>
             )}
-            {table.note && table.note !== noted && <p class="cut" role="note">{table.note}</p>}
+            {table.note && !noted?.includes(table.note) && <p class="cut" role="note">{table.note}</p>}
             {place && !table.data[entry.key[0]!]?.length
               ? <p class="quiet">The memory snapshot has nothing of it.</p>
               : <Content key={entry.id} table={table} entry={entry} fixed={fixed} />}
@@ -396,41 +396,25 @@ export function Part({ entry, noted }: { entry: ViewEntry; noted?: string }) {
   );
 }
 
-/** The note of a view, which says what is doubtful in its numbers, where it has rows. */
-function useNote(view: string): string | undefined {
-  const { answer } = useAnswer(view);
-  return answer?.state === "ready" && Object.values(answer.data)[0]?.length ? answer.note : undefined;
+/** The note of a view, which says what is doubtful in its numbers, where the page has rows of it. */
+function noteOf({ id }: ViewEntry): string | undefined {
+  const table = cachedTable(id);
+  return table && Object.values(table.data)[0]?.length ? table.note : undefined;
 }
 
-interface Page {
-  main: ViewEntry;
-  parts: ViewEntry[];
-  /** A note that stands above them. */
-  noted?: string;
-}
-
-const Views = ({ main, parts, noted }: Page) => (
-  <>
-    <PageParameters views={[main, ...parts]} />
-    <View key={main.id} entry={main} noted={noted} />
-    {parts.map((part) => <Part key={part.id} entry={part} noted={noted} />)}
-  </>
-);
-
-/** Views below a sentence, whose note they don't repeat. */
-function WithLead({ lead, ...page }: Page & { lead: ViewEntry }) {
-  const noted = useNote(lead.id);
+/** The page of a tab: its sentence, the view, and its parts below it; a note that stands above a view isn't repeated. */
+export function ViewPage() {
+  const [main, ...others] = pageOf(openTab.value!) as [ViewEntry, ...ViewEntry[]];
+  const [lead] = [leadOf(main)].filter((view) => view && !(view.id in missing.value));
+  const parts = others.filter(({ id }) => !(id in missing.value));
+  const noted = lead && noteOf(lead);
+  const above = noted ?? (comparisonBase.value ? "" : noteOf(main));
   return (
     <>
-      <Sentence view={lead.id} isOwn />
-      <Views {...page} noted={noted} />
+      {lead && <Sentence view={lead.id} isOwn />}
+      <PageParameters views={[main, ...parts]} />
+      <View key={main.id} entry={main} noted={noted} />
+      {parts.map((part) => <Part key={part.id} entry={part} noted={above} />)}
     </>
   );
-}
-
-/** The page of a tab: its sentence, the view, and its parts below it. */
-export function ViewPage() {
-  const [main, ...others] = pageOf(openTab.value!), lead = leadOf(main!);
-  const page = { main: main!, parts: others.filter(({ id }) => !(id in missing.value)) };
-  return lead && !(lead.id in missing.value) ? <WithLead lead={lead} {...page} /> : <Views {...page} />;
 }

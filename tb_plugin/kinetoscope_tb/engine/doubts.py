@@ -10,6 +10,7 @@ from ..names import text
 from ..trace import Trace
 from ..trace.model import NumberKind
 from ..trace.results import once_per_recording
+from ..trace.steps import step_noun
 from ..view import View
 
 _OF_IDLE_TIME = {"overview", "steps", "idle", "exposed_time"}
@@ -39,5 +40,13 @@ def _missing_time(trace: Trace) -> str:
     hidden_ns, whole_ns = int(not_shown_times(trace, start, end).sum()), int((end - start).sum())
     if not matters(hidden_ns, whole_ns):
         return ""
-    share = text.percent(hidden_ns / whole_ns)
-    return f"{share} of the steps isn't in the recording: {Facts(trace).device} may have been busy then."
+    share, of = text.percent(hidden_ns / whole_ns), _all_steps(trace)
+    return f"{share} of {of} isn't in the recording: {Facts(trace).device} may have been busy then."
+
+
+def _all_steps(trace: Trace) -> str:
+    """All steps in a sentence: such as the steps, or iteration 0; the time, where none are marked."""
+    names, noun = trace.steps["name"].to_list(), step_noun(trace.steps)
+    if names == ["all"]:
+        return "the time"
+    return f"{noun} {names[0]}" if len(names) == 1 else f"the {noun}s"

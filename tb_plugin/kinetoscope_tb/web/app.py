@@ -146,9 +146,13 @@ def _state(engine: Engine, request: Request) -> object:
     current = file_of(engine, query)  # reading may have shown that the file holds several processes
     successor = current if (current.run, current.worker, current.span) != tuple(query[name] for name in NAMES) else None
     file = file if successor is None else successor
-    is_alone = not _has_other_ranks(engine, file, trace)
     captures = list(engine.capture_choices(file)) if has_graphs(trace) else []
-    state = encode.state(trace, file.shown, views, health, is_alone=is_alone, captures=captures)
+    state = encode.state(
+        *(trace, file.shown, views, health),
+        is_alone=not _has_other_ranks(engine, file, trace),
+        has_other_workers=_has_other_workers(engine, file),
+        captures=captures,
+    )
     other_files = {"moved": successor, "snapshot": engine.snapshot_of(file)}
     return state | {key: _names(other) for key, other in other_files.items() if other is not None}
 
@@ -158,10 +162,14 @@ def _names(file: TraceFile) -> dict[str, str]:
     return {name: getattr(file, name) for name in NAMES}
 
 
+def _has_other_workers(engine: Engine, file: TraceFile) -> bool:
+    listing = engine.listing()
+    return listing is not None and len(listing.ranks(file.run)) > 1
+
+
 def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
     """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
-    listing = engine.listing()
-    if listing is None or len(listing.ranks(file.run)) < 2:
+    if not _has_other_workers(engine, file):
         return False
     if trace.meta.world_size is not None:
         return trace.meta.world_size > 1

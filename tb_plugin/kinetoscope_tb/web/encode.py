@@ -87,6 +87,7 @@ def state(
     health: pl.DataFrame | Missing,
     *,
     is_alone: bool = True,
+    has_other_workers: bool = False,
     captures: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The state of a loaded trace, with the labels of its kernels by their full names.
@@ -98,9 +99,11 @@ def state(
         health: That view of it.
         is_alone: Whether its run has no other ranks. In runs of several, the views of whole runs report what is
             missing.
+        has_other_workers: Whether its run has other workers, of its job or not: then something may be wrong with it.
         captures: Files that may be chosen to say what its graphs launch.
     """
-    missing = {view.id: _hint_for(view, trace, is_alone=is_alone) for view in views.values()}
+    is_of_run = {view.id: not is_alone or (view.level is not None and has_other_workers) for view in views.values()}
+    missing = {view.id: _hint_for(view, trace, is_alone=not is_of_run[view.id]) for view in views.values()}
     missing["timeline"] = None if is_trace(trace) else _NO_SLICES
     return {
         "state": "ready",

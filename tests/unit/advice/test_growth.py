@@ -27,6 +27,7 @@ def with_cat(length, count=12, **args):
 def test_an_operator_whose_kernels_grow_is_named_though_its_roof_is_unknown():
     claim = first(with_cat(lambda number: (1 + number) * MS))
     assert claim.rule == "growing_kernels"
+    assert claim.view == "steps"
     assert (
         claim.title == "Kernels of `aten::cat` take longer from step to step: 4.2 times as long at the end as at first."
     )

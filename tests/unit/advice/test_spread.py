@@ -98,6 +98,7 @@ def test_the_same_kernel_that_gets_slower_says_nothing_of_the_kernel():
     assert first.title.startswith("Equal kernels get slower from step to step")
     assert "`aten::mm`" in first.evidence
     assert "clocks" in first.action
+    assert first.view == "steps"  # where the kernels' time of each step stands
     assert "matmul_below_roof" not in found
 
 
@@ -112,6 +113,7 @@ def test_kernels_of_two_speeds_have_a_neighbor():
     assert first.rule == "kernel_times_vary"
     assert "in 5 of 15 steps" in first.evidence
     assert "another process" in first.action
+    assert first.view == "kernels"  # where least, mean and most stand
 
 
 def test_different_inputs_and_company_explain_different_times():

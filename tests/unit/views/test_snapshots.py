@@ -32,7 +32,7 @@ def test_without_a_failure_it_is_summed_up_by_its_peak():
     trained(allocator, 1, activation=64 * MIB, layers=2)
     summary = first("snapshot_summary", read_snapshot(allocator))
     assert summary["rule"] == "peak"
-    assert summary["title"] == "Memory peaks at 144 MiB; 64 MiB of it is of `job/model.py:20 forward`."
+    assert summary["title"] == "Memory peaks at 144 MiB; 64 MiB of it was allocated in `job/model.py:20 forward`."
     assert summary["evidence"].startswith("The next holders: `job/model.py:21 forward` 64 MiB, `")
 
 

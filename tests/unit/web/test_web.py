@@ -133,6 +133,15 @@ def test_views_of_ranks_are_missing_where_there_is_one_rank():
     assert set(RUN_VIEWS) <= set(missing(only, is_alone=True))
 
 
+@pytest.mark.parametrize(("has_other_workers", "is_shown"), [(False, False), (True, True)])
+def test_what_the_badge_counts_of_a_run_is_shown_where_its_workers_are_no_ranks_of_one_job(has_other_workers, is_shown):
+    only = TraceBuilder(distributedInfo={"rank": 0, "world_size": 1}).op("aten::add", 0, 5).build()
+    health = compute(VIEWS["health"], only, {})
+    missing = encode.state(only, "a.json", EVERY_VIEW, health, has_other_workers=has_other_workers)["missing"]
+    assert ("run_health" not in missing) is is_shown
+    assert "stragglers" in missing
+
+
 @pytest.mark.parametrize(
     ("names", "world_size", "has_ranks"),
     [

@@ -153,6 +153,6 @@ export function useContext(): string {
     foreignWriter.value && `written by ${foreignWriter.value}`,
     steps && !foreignWriter.value &&
     (unit.isWhole ? "steps not marked" : plural(steps.data.is_complete!.filter(Boolean).length, unit.one)),
-    events && `${/^\d+$/.test(events) ? decimal(Number(events)) : events} events`,
+    events && `${grouped(events)} events`,
   ].filter(Boolean).join(" · ");
 }

@@ -1,6 +1,7 @@
 /** What the activity strip draws, column by column: work from below, idle time above it, by cause. */
 
 import type { Table } from "../../api/types.ts";
+import { uncapitalized } from "../../format/steps.ts";
 import { mostly, timePart } from "../../format/time_parts.ts";
 
 export interface Kind {
@@ -15,7 +16,7 @@ export interface Kind {
 /** A part of the time, with the words and the color that it has in Idle and on the critical path. */
 const kindOf = (part: string, columns = [part], isIdle = false): Kind => {
   const { name, color } = timePart(part);
-  return { name: name[0]!.toLowerCase() + name.slice(1), color, columns, isIdle };
+  return { name: uncapitalized(name), color, columns, isIdle };
 };
 const idle = (part: string, columns?: string[]): Kind => kindOf(part, columns, true);
 

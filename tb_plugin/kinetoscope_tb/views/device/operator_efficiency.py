@@ -138,9 +138,9 @@ def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
         .agg(pl.col("time_ns").sum(), pl.col("operator").first(), pl.col("time_ns").first().alias("largest_ns"))
     )
     return [
-        {"name": OTHERS, "device": device, "time_ns": time_ns, "why_unknown": f"{NO_MODEL} {most} of it."}
+        {"name": OTHERS, "device": device, "time_ns": time_ns, "why_unknown": f"{NO_MODEL} {most} of that: {operator}."}
         for device, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
-        for most in (f"{operator} {'take' if operator == _UNKNOWN else 'takes'} {percent(largest_ns / time_ns)}",)
+        for most in (percent(largest_ns / time_ns),)
     ]
 
 

@@ -74,7 +74,7 @@ def _peak(trace: Trace, snapshot: DeviceSnapshot, devices: int) -> tuple[object,
     peak_bytes, _, reserved_bytes = snapshot.levels(snapshot.peak)
     (holder, most_bytes), *others = holders(trace, snapshot, snapshot.peak)
     where = f" of device {snapshot.device}" if devices > 1 else ""
-    origin = _ORIGINS.get(holder, f"is of `{holder}`")
+    origin = _ORIGINS.get(holder, f"was allocated in `{holder}`")
     title = f"Memory{where} peaks at {size(peak_bytes)}; {size(most_bytes)} of it {origin}."
     sentences = []
     if others:
