@@ -16,7 +16,7 @@ from ...arrays.nesting import add_up, innermost, nearest
 from ...names.regex import regex
 from ...trace.model import Trace
 from ..calls.backward import forward_ops
-from ..calls.call_tree import MergedTree, Rows, merged
+from ..calls.call_tree import MergedTree, Rows, merge_calls
 from .frames import IN_TEXT, SEPARATOR, frames_of_text, functions, stack_texts
 
 _ANY_FRAME = regex(r"[^;\s]")
@@ -44,7 +44,7 @@ class Stacks:
         """Find the stack of each host event."""
         host, python = trace.all_host_events, trace.python_calls
         codes, names = functions(python["name"])
-        tree = merged(python["parent"].to_numpy(), codes)
+        tree = merge_calls(python["parent"].to_numpy(), codes)
         place, written = _written(host["call_stack"])
         node = gather(tree.node, _callers(trace))
         parent = host["parent"].to_numpy()
@@ -113,6 +113,6 @@ def _rebuilt(python: pl.DataFrame, calls: Rows) -> pl.Series:
     place = np.full(python.height, NONE, np.int32)
     place[around] = np.arange(around.size, dtype=np.int32)
     codes, names = functions(python["name"])
-    tree = merged(gather(place, parent[around]), codes[around])
+    tree = merge_calls(gather(place, parent[around]), codes[around])
     nodes, stack = np.unique(tree.node[place[calls]], return_inverse=True)
     return pl.Series(stack_texts(tree, names, nodes, separator=IN_TEXT), dtype=pl.String).gather(stack)

@@ -16,7 +16,7 @@ from ...arrays.gather import NONE, gather, scatter_add
 from ...arrays.nesting import nearest, outward
 from ...names.python_frames import is_of_library, is_wait
 from ...trace.model import Trace
-from ..calls.call_tree import CallForest, Ints, MergedTree, Rows, merged
+from ..calls.call_tree import CallForest, Ints, MergedTree, Rows, merge_calls
 from .frames import functions, without_addresses
 
 SMALLER = "[smaller calls]"  # small callees, combined
@@ -57,7 +57,7 @@ class PythonPaths:
         code, texts, kinds = _codes(trace, forest, threads, operators)
         root = np.searchsorted(threads.to_numpy(), forest.thread).astype(np.int32)
         rows, tids = threads.to_numpy().astype(np.int32), trace.threads[threads]["tid"].to_list()
-        return cls(forest, root, code >= 0, merged(forest.parent, code, root), rows, tids, texts, kinds)
+        return cls(forest, root, code >= 0, merge_calls(forest.parent, code, root), rows, tids, texts, kinds)
 
 
 def waiting_threads(tree: MergedTree, texts: list[str], host: Ints) -> NDArray[np.bool_]:
@@ -169,7 +169,7 @@ def _thread_names(trace: Trace, threads: pl.Series) -> list[str]:
 def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str) -> tuple[Rows, list[str], list[str]]:
     """(the code of each call, or NONE if it has no node; the text of each code; the kind of each code).
 
-    The first codes are the threads, as `merged` requires.
+    The first codes are the threads, as `merge_calls` requires.
     """
     names = _thread_names(trace, threads)
     place, texts = functions(trace.python_calls["name"])

@@ -15,7 +15,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...arrays.intervals import Ints
-from ...measures.calls.matrix_work import DTYPES, Unknown, matrix_work, product_sizes
+from ...measures.calls.matrix_work import DTYPES, UnknownWork, matrix_work, product_sizes
 from ...trace.model import Trace
 from ..calls.matrix_calls import ARGUMENTS, each_matrix_call
 from ..calls.roofline import Limits, roof
@@ -91,7 +91,7 @@ def _work(row: dict[str, object], limits: Limits | None, numbers: int) -> tuple[
     calls, time_ns = int(str(row["calls"])), int(str(row["time_ns"]))
     try:
         work = matrix_work(str(name), shapes, types, values)  # type: ignore[arg-type]
-    except Unknown:
+    except UnknownWork:
         return 0, 0, 0, 0, 0
     if work.moved_bytes is None or work.dtype is None:
         return 0, 0, 0, 0, 0

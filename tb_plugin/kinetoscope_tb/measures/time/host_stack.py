@@ -19,7 +19,7 @@ from ...arrays.nesting import innermost, nearest, nest
 from ...names.kernels import step_number
 from ...names.python_frames import function_name, is_of_library
 from ...trace.model import Trace
-from ..calls.call_tree import interleaved
+from ..calls.call_tree import merge_order
 from ..python.frames import functions, parsed
 
 Rows = NDArray[np.int32]
@@ -73,9 +73,9 @@ class HostStack:
         some = [_overlapping(frame, threads, within) for frame in frames]
         some[_HOST] = some[_HOST][~is_step[some[_HOST]]]
         columns = [_columns(frame, rows) for frame, rows in zip(frames, some, strict=True)]
-        order = interleaved(*columns[_PYTHON], *columns[_HOST])
+        order = merge_order(*columns[_PYTHON], *columns[_HOST])
         thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns[:_CALL], strict=True))
-        last = interleaved(thread, start, end, *columns[_CALL])
+        last = merge_order(thread, start, end, *columns[_CALL])
         order = np.concatenate([order, np.arange(order.size, last.size, dtype=np.int32)])[last]
         thread, start, end = (np.concatenate(three)[order] for three in zip(*columns, strict=True))
         frame = np.repeat(np.arange(3, dtype=np.uint8), [rows.size for rows in some])[order]

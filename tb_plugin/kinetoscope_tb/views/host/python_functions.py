@@ -71,7 +71,7 @@ def python_functions(trace: Trace, *, thread: str | None = None) -> pl.DataFrame
     amounts = {"host": tree.sums(tree.node, forest.self_ns)}
     if trace.device_events.height:
         amounts["device"] = tree.sums(
-            gather(tree.node, forest.launching(trace)), trace.device_events["dur_ns"].to_numpy()
+            gather(tree.node, forest.rows_at_launch(trace)), trace.device_events["dur_ns"].to_numpy()
         )
     for name, of_nodes in amounts.items():
         own = np.where(counts, of_nodes, 0)
@@ -91,7 +91,7 @@ def _nodes_that_count(trace: Trace, paths: PythonPaths, thread: str | None) -> N
     tree = paths.tree
     root = nearest(tree.parent < 0, tree.parent)
     counts = ~waiting_threads(tree, paths.texts, tree.sums(tree.node, paths.forest.self_ns))
-    node_of_work = gather(tree.node, paths.forest.launching(trace))
+    node_of_work = gather(tree.node, paths.forest.rows_at_launch(trace))
     counts[root[node_of_work[node_of_work >= 0]]] = True
     is_counted: NDArray[np.bool_] = counts[root]
     return is_counted if thread is None and is_counted.any() else np.ones(root.size, bool)
