@@ -22,7 +22,7 @@ from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, length_within, without
 from ..arrays.nesting import nearest
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
-from ..measures.python.whereabouts import Place, places
+from ..measures.python.whereabouts import Location, locations
 from ..measures.recording.options import was_on
 from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.breakdown import intervals_of
@@ -149,7 +149,7 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | Cleared]:
             yield cleared
         return
     saving = facts.mean(lengths)
-    shares = places(facts.trace, time.thread, time.spans["waiting"])
+    shares = locations(facts.trace, time.thread, time.spans["waiting"])
     named = _in_words(shares)
     by_frames = f" Of what Python recorded of it: {named}." if named and facts.is_worth(recorded) else ""
     by_counters = _by_counters(facts, off)
@@ -172,7 +172,7 @@ def _with_stacks(remedy: str, facts: Facts) -> str:
     return _WATCH if was_on(facts.trace, "with_stack") else remedy
 
 
-def _in_words(shares: list[tuple[Place, float]]) -> str:
+def _in_words(shares: list[tuple[Location, float]]) -> str:
     """The largest places with their shares; empty if none is large."""
     largest = [f"{text.percent(share)} in {place.words}" for place, share in shares[:3] if share >= _MENTIONED]
     return text.enumeration(largest) if largest else ""
@@ -251,7 +251,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     if not facts.is_worth(lengths, LARGE_SHARE):
         return
     size = facts.mean(lengths)
-    shares = places(facts.trace, time.thread, spans)
+    shares = locations(facts.trace, time.thread, spans)
     if sum(share for _, share in shares) >= _MOST:
         yield _of_python(facts, lengths, spans, shares, off)
         return
@@ -270,7 +270,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
 
 
 def _of_python(
-    facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Place, float]], off: _OffProcessor | None
+    facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Location, float]], off: _OffProcessor | None
 ) -> Advice:
     saving = facts.mean(lengths)
     named = _in_words(shares)

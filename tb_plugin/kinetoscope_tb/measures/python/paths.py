@@ -114,8 +114,8 @@ def path_of_call(trace: Trace, frame: str, row: int) -> tuple[str, str] | None:
     root = trace.python_calls["thread"].unique().sort().index_of(thread)
     number = row if frame == "python_calls" else row + trace.all_python_calls.height
     forest = CallForest.of(trace, *_open_at(trace, thread, start, number))
-    place = np.flatnonzero(forest.row == number)
-    around = outward(forest.parent, int(place[0])) if root is not None and place.size else ()
+    rows = np.flatnonzero(forest.row == number)
+    around = outward(forest.parent, int(rows[0])) if root is not None and rows.size else ()
     calls = [call for at in around if (call := _call(trace, int(forest.row[at])))]
     if not calls:
         return None
@@ -172,10 +172,10 @@ def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str)
     The first codes are the threads, as `merge_calls` requires.
     """
     names = _thread_names(trace, threads)
-    place, texts = functions(trace.python_calls["name"])
+    function, texts = functions(trace.python_calls["name"])
     ops = trace.host_events["name"]
     code = np.empty(forest.row.size, np.int32)
-    code[forest.is_python] = _beginning_at(place[forest.row[forest.is_python]], len(names))
+    code[forest.is_python] = _beginning_at(function[forest.row[forest.is_python]], len(names))
     rows = forest.host[~forest.is_python]
     code[~forest.is_python] = _beginning_at(
         ops.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows], len(names) + len(texts)

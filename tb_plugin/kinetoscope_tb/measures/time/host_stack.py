@@ -20,7 +20,7 @@ from ...names.kernels import step_number
 from ...names.python_frames import function_name, is_of_library
 from ...trace.model import Trace
 from ..calls.call_tree import merge_order
-from ..python.frames import functions, parsed
+from ..python.frames import functions, parse_frames
 
 Rows = NDArray[np.int32]
 KINDS = ("function", "module", "operator", "annotation", "runtime call")
@@ -109,7 +109,7 @@ class HostStack:
         is the innermost frame of the program around the row; without any, the innermost one with a file.
         """
         place, texts = functions(trace.python_calls["name"])
-        frames = parsed(pl.Series(texts, dtype=pl.String))
+        frames = parse_frames(pl.Series(texts, dtype=pl.String))
         kinds = self._kinds(trace)
         ops = trace.host_events["name"]
         op = gather(_codes(ops), self._operators(kinds))

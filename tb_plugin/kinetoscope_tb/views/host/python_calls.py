@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Ints, MergedTree, Rows, merge_calls
-from ...measures.python.frames import parsed
+from ...measures.python.frames import parse_frames
 from ...measures.python.paths import (
     ELSEWHERE,
     WAITING_SHARE,
@@ -96,7 +96,7 @@ def python_calls(
     texts = pl.Series([calls.texts[code] for code in tree.code[order]], dtype=pl.String)
     numbers, kind_names = PathNumbers(tree, calls.texts, calls.kinds), shown_kinds(calls.texts, calls.kinds)
     columns: dict[str, Any] = {
-        **parsed(texts).to_dict(),
+        **parse_frames(texts).to_dict(),
         "kind": [kind_names[code] for code in tree.code[order]],
         "calls": calls.calls[order],
         "host_self_ns": calls.host[order],
@@ -202,7 +202,7 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     forest, tree = paths.forest, paths.tree
     if key["path"] == ELSEWHERE:
         return {"device_events": np.flatnonzero(forest.rows_at_launch(trace) < 0)}
-    numbers, functions = PathNumbers(tree, paths.texts, paths.kinds), parsed(pl.Series(paths.texts))["function"]
+    numbers, functions = PathNumbers(tree, paths.texts, paths.kinds), parse_frames(pl.Series(paths.texts))["function"]
     has_name = np.array([*is_equal(functions, key["function"]), False])[tree.code]
     node = next((n for n in np.flatnonzero(has_name).tolist() if numbers.of(n) == key["path"]), NONE)
     is_thread = node >= 0 and paths.kinds[tree.code[node]] == "thread"
@@ -216,7 +216,7 @@ def row_of(trace: Trace, frame: str, row: int) -> Key | None:
         paths = PythonPaths.of(trace, None, "all")
         return {"function": ELSEWHERE, "path": ELSEWHERE} if paths.forest.rows_at_launch(trace)[row] < 0 else None
     call = path_of_call(trace, frame, row)
-    return call and {"function": parsed(pl.Series(call[:1]))["function"][0], "path": call[1]}
+    return call and {"function": parse_frames(pl.Series(call[:1]))["function"][0], "path": call[1]}
 
 
 VIEW = View(
