@@ -111,9 +111,9 @@ class Facts:
         """Whether the steps that count may be compared: training steps, or iterations of a server of one phase."""
         if not self.has_iterations:
             return True
-        from ..measures.serving.iterations import iterations  # about inference servers alone
+        from ..measures.serving.iterations import server_iterations  # about inference servers alone
 
-        frame = iterations(self.trace).frame
+        frame = server_iterations(self.trace).frame
         start = self.windows.start[self.counted]
         number = np.maximum(np.searchsorted(frame["start_ns"].to_numpy(), start, "right") - 1, 0)
         return frame["phase"].gather(number).n_unique() == 1

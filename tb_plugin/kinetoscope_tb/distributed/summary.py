@@ -13,7 +13,7 @@ from ..arrays.intervals import exclusive_lengths, length_within, merge
 from ..critical_path.graph import Graph
 from ..critical_path.segments import segments
 from ..measures.recording.torch_version import torch_version
-from ..measures.serving.iterations import iterations
+from ..measures.serving.iterations import server_iterations
 from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
 from ..measures.time.idle import Windows
@@ -55,7 +55,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
     meta = trace.meta
     producer = {name: meta.producer[name] for name in _FACTS if name in meta.producer}
     device_numbers = sorted(set(trace.device_events["device"].to_list())) if trace.device_events.height else []
-    frame = iterations(trace).frame
+    frame = server_iterations(trace).frame
     names = {device.get("id"): str(device.get("name", "")) for device in meta.devices}
     return {
         **producer,
