@@ -75,7 +75,7 @@ class Facts:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         complete = trace.steps["is_complete"].to_numpy()
-        self.windows = Windows.of(trace, each=True)
+        self.windows = Windows.of(trace, per_step=True)
         self.length = self.windows.end - self.windows.start
         self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
         self.counted = self.complete.copy()

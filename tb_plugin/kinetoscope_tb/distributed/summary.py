@@ -47,7 +47,7 @@ def summary(trace: Trace) -> Summary:
         frame,
         traffic(trace, frame, metadata_groups, rows),
         _segments(trace, call_rows),
-        inputs(trace, Windows.of(trace, each=True)),
+        inputs(trace, Windows.of(trace, per_step=True)),
     )
 
 
@@ -90,7 +90,7 @@ def _segments(trace: Trace, call_rows: CallRows) -> pl.DataFrame:
 
 def _steps(trace: Trace) -> pl.DataFrame:
     """The frame STEPS."""
-    windows = Windows.of(trace, each=True)
+    windows = Windows.of(trace, per_step=True)
     if trace.device_events.height:
         parts = exposure(trace, np.arange(trace.device_events.height, dtype=np.int32), windows)
         lengths = list(parts.values())
