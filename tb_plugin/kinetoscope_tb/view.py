@@ -15,7 +15,7 @@ from .docstrings import docstring
 from .entries import ENTRIES, EntryTitle
 from .errors import BadParameter
 from .measures.recording.options import was_on
-from .measures.time.step_subset import restricted
+from .measures.time.step_subset import restrict_to_steps
 from .names.regex import regex
 from .table import DURATION, ID, INSTANT, TEXT, Column, Kind, Table
 from .trace.model import NumberKind, Trace
@@ -326,7 +326,7 @@ class View:
         if not self.takes_steps or own.keys().isdisjoint(_OF_STEPS):
             return subject, own
         phase, step = (own.pop(name, None) for name in _OF_STEPS)
-        return restricted(subject, self.within, phase, step), own
+        return restrict_to_steps(subject, self.within, phase, step), own
 
     def frame(self, subject: Any, arguments: Mapping[str, Any]) -> pl.DataFrame:
         """The rows for a trace, or for one phase or step of it, or for a run; none if that lacks what the view needs.

@@ -242,7 +242,7 @@ def saved_ns(explained: Explanation, trace: Trace, target: str, less: float) -> 
     is_target = np.zeros(explained.graph.nodes.time.size, bool)
     for row in _rows_of(trace, target):
         is_target[boundaries.start[row] + 1 : boundaries.end[row] + 1] = True
-    low, high = (what_if.saved(is_target, int(percent)) for percent in (np.floor(100 * less), np.ceil(100 * less)))
+    low, high = (what_if.savings_of(is_target, int(percent)) for percent in (np.floor(100 * less), np.ceil(100 * less)))
     return np.asarray(low + (100 * less % 1) * (high - low))
 
 

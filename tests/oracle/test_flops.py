@@ -6,7 +6,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from kinetoscope_tb.measures.calls.matrix_work import FORMULAS, Inputs, Unknown
+from kinetoscope_tb.measures.calls.matrix_work import FORMULAS, Inputs, UnknownWork
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
 
@@ -100,5 +100,5 @@ def test_is_causal_is_where_torch_s_signature_has_it(name):
     shapes = [shape] * len(arguments)
     values = ["True" if argument == "is_causal" else "" for argument in arguments]
     FORMULAS[name](Inputs(shapes, ["float"] * len(arguments), values))
-    with pytest.raises(Unknown, match="causal"):
+    with pytest.raises(UnknownWork, match="causal"):
         FORMULAS[name](Inputs(shapes, ["float"] * len(arguments), [""] * len(arguments)))

@@ -262,7 +262,7 @@ def test_layers_that_are_inferred_are_the_modules_that_were_recorded() -> None:
     """SGLang without graphs: its modules say the layer of each kernel."""
     trace = _trace(SGLANG)
     modules = ModuleCalls.of(trace)
-    node, _ = modules.of_rows(modules.forest.launching(trace))
+    node, _ = modules.of_rows(modules.forest.rows_at_launch(trace))
     layer_of = [re.search(r"DecoderLayer_(\d+)", path) for path in modules.paths()]
     recorded = np.array([int(found[1]) if n >= 0 and (found := layer_of[n]) else -1 for n in node.tolist()])
     rows = np.flatnonzero((trace.device_events["kind"] == "kernel").to_numpy())

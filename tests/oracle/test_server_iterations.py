@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.measures.recording.contents import has_iterations
-from kinetoscope_tb.measures.serving.iterations import iterations, server_engine
+from kinetoscope_tb.measures.serving.iterations import server_engine, server_iterations
 from kinetoscope_tb.names.kernel_families import kernel_family
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
@@ -105,7 +105,7 @@ def test_a_capture_of_a_model_that_is_no_servers_has_no_iterations(path):
 
 def agreement(true, found):
     """How many iterations there are and were found, and how many share more than half of their device rows."""
-    true, found = iterations(true), iterations(found)
+    true, found = server_iterations(true), server_iterations(found)
     assert true.device.size == found.device.size
     matched = 0
     for number in range(true.frame.height):
@@ -139,7 +139,7 @@ def test_many_real_iterations_in_a_row_are_told_apart_without_their_annotations(
     ("name", "phase"), [(PREFILL, "prefill"), (DECODE, "decode"), (B300, "decode"), (MIXED, "other")]
 )
 def test_a_phase_is_inferred_only_where_attention_kernels_say_it(path, name, phase):
-    made = iterations(stripped(document(path(name)), python=False)).frame
+    made = server_iterations(stripped(document(path(name)), python=False)).frame
     assert made.select("source", "engine", "phase").rows() == [("structure", "inferred", phase)]
 
 
@@ -183,7 +183,7 @@ def test_all_matmuls_of_a_prefill_are_known_with_the_weights_of_the_model(path):
 
 def test_one_iteration_of_diffusion_without_its_annotation_stays_one_step(path):
     """Nothing bounds an iteration: what repeats are the passes inside it. The profiler's step has all its work."""
-    true, trace = iterations(read(path(DIFFUSION))), stripped(document(path(DIFFUSION)), python=False)
+    true, trace = server_iterations(read(path(DIFFUSION))), stripped(document(path(DIFFUSION)), python=False)
     assert true.frame.height == 1
     assert not has_iterations(trace)
     assert trace.steps.height == 1
@@ -194,7 +194,7 @@ def test_without_annotations_the_steps_of_every_recording_are_its_iterations(pat
     """Views count by steps. Those of all files have F1 = 1, of diffusion by the profiler's own step: as `agreement`."""
     matched = steps = 0
     for name in [*SERVING, DIFFUSION]:
-        true, trace = iterations(read(path(name))), stripped(document(path(name)), python=False)
+        true, trace = server_iterations(read(path(name))), stripped(document(path(name)), python=False)
         found, mine = trace.device_events["step"].to_numpy() == 0, true.device == 0
         matched += int((mine & found).sum() > 0.5 * (mine | found).sum())
         steps += trace.steps.height

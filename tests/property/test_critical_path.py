@@ -12,7 +12,7 @@ from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.critical_path.classes import CLASSES
 from kinetoscope_tb.critical_path.explanation import path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
-from kinetoscope_tb.critical_path.names import Names, Places
+from kinetoscope_tb.critical_path.names import EventRows, Names
 from kinetoscope_tb.critical_path.path import critical_path
 from kinetoscope_tb.critical_path.what_if import WhatIf
 from kinetoscope_tb.measures.recording.usual_step import UsualStep
@@ -139,14 +139,14 @@ def assert_the_path_turns_where_a_slow_search_turns(trace, graph, path):
         assert {*own["start_ns"], *own["end_ns"]} <= set(turns)  # segments of the same are one
 
 
-def is_named(trace, places, name):
-    """Whether each place has the name."""
+def is_named(trace, events, name):
+    """Whether the events have the name."""
     names = Names.of(trace)
-    return (names.text(names.named(places)) == name).fill_null(value=False)
+    return (names.text(names.event_names(events)) == name).fill_null(value=False)
 
 
 def nodes_named(trace, graph, name):
-    return is_named(trace, Places.of_nodes(trace, graph), name).to_numpy()
+    return is_named(trace, EventRows.of_nodes(trace, graph), name).to_numpy()
 
 
 @settings(max_examples=80, deadline=None)
@@ -159,7 +159,7 @@ def test_what_would_be_saved_is_what_the_faster_program_takes_less(program, name
     what_if = WhatIf.of(trace, graph)
     assert what_if.recorded.tolist() == [length]
     _, shorter = programs.run(programs.faster(program, name, percent))
-    assert what_if.saved(nodes_named(trace, graph, name), percent).tolist() == [length - shorter]
+    assert what_if.savings_of(nodes_named(trace, graph, name), percent).tolist() == [length - shorter]
 
 
 @few
@@ -177,8 +177,8 @@ def test_a_whole_part_saves_what_the_faster_program_takes_less_and_only_what_is_
     graph = Graph.of(trace)
     path, what_if = critical_path(trace, graph), WhatIf.of(trace, graph)
     for name in ("aten::a", "aten::b", "gemm", "norm"):
-        saved = what_if.saved(nodes_named(trace, graph, name), 100)
-        own = path.filter(is_named(trace, Places.of_path(path), name))
+        saved = what_if.savings_of(nodes_named(trace, graph, name), 100)
+        own = path.filter(is_named(trace, EventRows.of_path(path), name))
         on_path = own.select(pl.col("end_ns") - pl.col("start_ns")).to_series().sum()
         assert saved[0] <= on_path
 

@@ -186,7 +186,7 @@ COLUMNS += [name for name in VIEWS["idle"].table.schema() if name.startswith("la
 )
 def test_what_holds_of_any_idle_time(builder, per, axis, each):
     trace = builder.build()
-    windows = module.Windows.of(trace, each=each)
+    windows = module.Windows.of(trace, per_step=each)
     parts = gap_parts(trace, axis, windows)
     assert_busy_time_causes_and_what_the_host_did_are_those_of_each_instant(trace, per)
     assert_the_host_is_late_only_while_nothing_is_queued(trace, parts)

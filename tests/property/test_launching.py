@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.launch_outcomes import launch_outcomes
-from kinetoscope_tb.measures.time.duration_bins import binned
+from kinetoscope_tb.measures.time.duration_bins import histogram
 from kinetoscope_tb.views import VIEWS
 from support import oracle
 from support.strategies import builders
@@ -47,7 +47,7 @@ def assert_each_call_has_what_became_of_it(trace):
 @few
 @given(st.lists(st.integers(0, 10**12) | st.integers(0, 1000)))
 def test_each_duration_falls_into_its_bin(durations):
-    table = binned({"n": np.array(durations, np.int64)}, {"sum": np.array(durations, np.int64)})
+    table = histogram({"n": np.array(durations, np.int64)}, {"sum": np.array(durations, np.int64)})
     counted = Counter(map(oracle.bin_of, durations))
     assert {(a, b): n for a, b, n, _ in table.rows() if n} == counted
     assert table["sum"].sum() == sum(durations)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinetoscope_tb.engine.answers import compute
-from kinetoscope_tb.measures.serving.iterations import iterations
+from kinetoscope_tb.measures.serving.iterations import server_iterations
 from kinetoscope_tb.names.kernel_families import FAMILIES
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.search.search import parse_find, search
@@ -104,7 +104,7 @@ def assert_iterations_are_the_steps(trace):
 
 
 def assert_phases_add_up_to_the_recording(server, trace, of):
-    each, table, made = view("iterations", trace), view("phases", trace, of=of), iterations(trace)
+    each, table, made = view("iterations", trace), view("phases", trace, of=of), server_iterations(trace)
     assert table["total_ns"].sum() == made.bounds[1] - made.bounds[0]
     assert table["total_frac"].sum() == pytest.approx(1)
     assert table["iterations"].sum() == each.height == len(server.passes)
@@ -139,7 +139,7 @@ def assert_what_limits_a_phase_adds_up_to_it(trace, of):
 @given(servers(("",)))
 @few
 def test_a_server_without_annotations_is_told_apart_by_its_structure(server):
-    frame = iterations(server.builder.build()).frame
+    frame = server_iterations(server.builder.build()).frame
     assert frame["source"].unique().to_list() == ["structure"]
     assert frame["device_rows"].to_list() == [made.kernels for made in server.passes]
 
@@ -148,7 +148,7 @@ def test_a_server_without_annotations_is_told_apart_by_its_structure(server):
 @few
 def test_any_recording_around_an_iteration_has_phases_that_add_up(builder, at, dur):
     trace = builder.annotation("step[DECODE bs=2]", at, dur).annotation("step[IDLE bs=0]", at + dur, 5).build()
-    table, made = view("phases", trace, of="all"), iterations(trace)
+    table, made = view("phases", trace, of="all"), server_iterations(trace)
     assert table["total_ns"].fill_null(0).sum() == made.bounds[1] - made.bounds[0]
     assert (view("iterations", trace)["gap_ns"] >= 0).all()
 
@@ -162,7 +162,7 @@ def assert_a_row_of_a_phase_finds_the_calls_that_it_counts(trace, name, phase):
 
 
 def assert_iterations_are_the_same_whether_they_are_steps_or_not(trace):
-    again = iterations(replace(trace))  # nothing is known of a copy
-    assert again.frame.equals(iterations(trace).frame)
-    assert (again.device == iterations(trace).device).all()
-    assert again.bounds == iterations(trace).bounds
+    again = server_iterations(replace(trace))  # nothing is known of a copy
+    assert again.frame.equals(server_iterations(trace).frame)
+    assert (again.device == server_iterations(trace).device).all()
+    assert again.bounds == server_iterations(trace).bounds

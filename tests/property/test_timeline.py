@@ -62,7 +62,7 @@ def test_a_projected_annotation_spans_the_work_launched_inside_on_one_stream(bui
     made, ranges, device = timeline(trace), AnnotationRanges.of(trace), trace.device_events.to_dicts()
     expected = set()
     for row in range(len(device)):
-        at = int(ranges.launching[row])
+        at = int(ranges.launch_range[row])
         while at >= 0:  # outwards
             expected.add((int(ranges.row[at]), device[row]["device"], device[row]["stream"]))
             at = int(ranges.parent[at])

@@ -175,7 +175,7 @@ def assert_device_time_by_annotation_is_that_of_the_work_launched_in_it(trace, m
         frame, row = made.source_of(i)
         if frame != "device_events" and slowly.is_device(i):
             return NO_WORK, None, None
-        place = ranges.launching[row] if frame == "device_events" else -1
+        place = ranges.launch_range[row] if frame == "device_events" else -1
         return ranges.names[ranges.code[place]].name if place >= 0 else NO_ANNOTATION, None, None
 
     expected = {key: row for key, row in slowly.groups(launching, has_spans=False).items() if key[3]}

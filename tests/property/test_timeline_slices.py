@@ -125,12 +125,12 @@ def with_modules(calls):
 def test_work_belongs_to_the_module_that_the_table_of_modules_counts_it_for(calls):
     trace = with_modules(calls)
     made, modules = timeline(trace), ModuleCalls.of(trace)
-    nodes = modules.of_rows(modules.forest.launching(trace))[0].tolist()
+    nodes = modules.of_rows(modules.forest.rows_at_launch(trace))[0].tolist()
     for row, node in enumerate(nodes):
         number = int(made.slices_of("device_events", np.array([row]))[0])
         module = details(trace, made, number)["launched_by"]["module"]
         name = module and module["name"].removeprefix("nn.Module: ").removeprefix("[pl][module]torch.nn.")
-        assert name == (modules.names[node].shown.removeprefix("torch.nn.") if node >= 0 else None)
+        assert name == (modules.names[node].label.removeprefix("torch.nn.") if node >= 0 else None)
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.relative_to(FOLDER).as_posix())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints
 from ..arrays.nesting import nearest
-from ..measures.python.whereabouts import place_at
+from ..measures.python.whereabouts import location_at
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..names import text
 from ..names.compiled_code import (
@@ -104,7 +104,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
         "(`torch._dynamo.config.recompile_limit`)."
         for frame, number in cost.limits.items()
     ]
-    location = place_at(facts.trace, *_start(facts, int(cost.rows[0])))
+    location = location_at(facts.trace, *_start(facts, int(cost.rows[0])))
     where = f" One is called at `{location.caller}`." if location and location.caller else ""
     verb = "recompiles" if cost.again else "compiles"
     yield Advice(
@@ -174,7 +174,7 @@ def _advice_on_breaks(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.
     host = facts.trace.host_events
     saving, breaks = facts.mean(lengths), int(inner.sum()) / facts.count
     names = sorted({str(name) for name in host["name"].filter(pl.Series(outer)).unique()})
-    location = place_at(facts.trace, *_start(facts, int(outer.argmax())))
+    location = location_at(facts.trace, *_start(facts, int(outer.argmax())))
     where = f", called at `{location.caller}`" if location and location.caller else ""
     regions = text.enumeration([f"`{name}`" for name in names[:_NAMED]])
     device_waits = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""

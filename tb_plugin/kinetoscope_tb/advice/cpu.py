@@ -22,7 +22,7 @@ from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, Ints, length_within, without
 from ..arrays.nesting import nearest
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
-from ..measures.python.whereabouts import Place, places
+from ..measures.python.whereabouts import Location, locations
 from ..measures.recording.options import was_on
 from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.breakdown import intervals_of
@@ -151,9 +151,9 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
             yield cleared_topic
         return
     saving = facts.mean(lengths)
-    shares = places(facts.trace, time.thread, time.spans["waiting"])
-    locations = _in_words(shares)
-    by_frames = f" Of what Python recorded of it: {locations}." if locations and facts.is_worth(recorded_waits) else ""
+    shares = locations(facts.trace, time.thread, time.spans["waiting"])
+    words = _in_words(shares)
+    by_frames = f" Of what Python recorded of it: {words}." if words and facts.is_worth(recorded_waits) else ""
     by_counters = _by_counters(facts, off)
     what = describe_wait(shares[0][0].frame) if by_frames else ""
     where, culprit = in_program(facts, time.spans["waiting"]) if by_frames else ("", Culprit())
@@ -174,7 +174,7 @@ def _with_stacks(remedy: str, facts: Facts) -> str:
     return _WATCH if was_on(facts.trace, "with_stack") else remedy
 
 
-def _in_words(shares: list[tuple[Place, float]]) -> str:
+def _in_words(shares: list[tuple[Location, float]]) -> str:
     """The largest places with their shares; empty if none is large."""
     largest = [f"{text.percent(share)} in {location.words}" for location, share in shares[:3] if share >= _MENTIONED]
     return text.enumeration(largest) if largest else ""
@@ -253,7 +253,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     if not facts.is_worth(lengths, LARGE_SHARE):
         return
     size = facts.mean(lengths)
-    shares = places(facts.trace, time.thread, spans)
+    shares = locations(facts.trace, time.thread, spans)
     if sum(share for _, share in shares) >= _MOST:
         yield _of_python(facts, lengths, spans, shares, off)
         return
@@ -272,15 +272,15 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
 
 
 def _of_python(
-    facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Place, float]], off: _OffProcessor | None
+    facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Location, float]], off: _OffProcessor | None
 ) -> Advice:
     saving = facts.mean(lengths)
-    locations = _in_words(shares)
+    words = _in_words(shares)
     where, culprit = in_program(facts, spans)
     is_running = off is not None and off.use.cores >= 1 / _ALONE
     doubt = "" if is_running else " A wait that leaves no frame, such as `with lock:`, would look the same."
     evidence = f"For {facts.part_of(lengths)} no operator runs{facts.recurs(lengths)}" + (
-        f": {locations}." if locations else "."
+        f": {words}." if words else "."
     )
     holder = lock_holder(facts, spans)
     title = f"Python code outside operators takes {facts.of_steps(lengths)}{where}."
@@ -298,7 +298,7 @@ def _of_python(
         "",
         saving,
         facts.host_candidate("Python outside operators", spans),
-        culprit if where else Culprit(function=shares[0][0].caller or None if locations else None),
+        culprit if where else Culprit(function=shares[0][0].caller or None if words else None),
     )
 
 

@@ -75,7 +75,7 @@ class Facts:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         complete = trace.steps["is_complete"].to_numpy()
-        self.windows = Windows.of(trace, each=True)
+        self.windows = Windows.of(trace, per_step=True)
         self.length = self.windows.end - self.windows.start
         self.complete: NDArray[np.bool_] = complete if complete.any() else np.ones_like(complete)
         self.is_counted = self.complete.copy()
@@ -112,9 +112,9 @@ class Facts:
         """Whether the steps that count may be compared: training steps, or iterations of a server of one phase."""
         if not self.has_iterations:
             return True
-        from ..measures.serving.iterations import iterations  # about inference servers alone
+        from ..measures.serving.iterations import server_iterations  # about inference servers alone
 
-        frame = iterations(self.trace).frame
+        frame = server_iterations(self.trace).frame
         start = self.windows.start[self.is_counted]
         number = np.maximum(np.searchsorted(frame["start_ns"].to_numpy(), start, "right") - 1, 0)
         return frame["phase"].gather(number).n_unique() == 1

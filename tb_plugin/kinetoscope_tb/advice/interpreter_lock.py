@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arrays.intervals import Intervals
-from ..measures.python.whereabouts import Place, places
+from ..measures.python.whereabouts import Location, locations
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.python_frames import is_wait
@@ -61,29 +61,29 @@ class LockHolder(NamedTuple):
 def lock_holder(facts: Facts, spans: Intervals) -> LockHolder | None:
     """The thread that runs Python for most of some time in which the main thread isn't known to wait; None: no such."""
     trace, main = facts.trace, main_thread(facts.trace)
-    if trace.python_calls.is_empty() or _share(places(trace, main, spans), waits=True) >= _MOSTLY_WAITING:
+    if trace.python_calls.is_empty() or _share(locations(trace, main, spans), waits=True) >= _MOSTLY_WAITING:
         return None
     others = trace.python_calls["thread"].unique().to_numpy()
     others = np.sort(others[(others != main) & ~autograd_threads(trace)[others]])
     holders = []
     for thread in others:
-        of_thread = [entry for entry in places(trace, int(thread), spans) if _HOLDS_LOCK.search(entry[0].frame)]
+        of_thread = [entry for entry in locations(trace, int(thread), spans) if _HOLDS_LOCK.search(entry[0].frame)]
         share = _share(of_thread, waits=False)
         if share >= _MOST:
             holders.append(LockHolder(_function(of_thread), share))
     return max(holders, key=lambda holder: holder.share, default=None)
 
 
-def _share(shares: list[tuple[Place, float]], *, waits: bool) -> float:
+def _share(shares: list[tuple[Location, float]], *, waits: bool) -> float:
     """The share of the places at which a thread waits, or doesn't."""
     return sum(share for location, share in shares if _waits(location) == waits)
 
 
-def _waits(location: Place) -> bool:
+def _waits(location: Location) -> bool:
     return bool(location.function) or is_wait(location.frame)
 
 
-def _function(shares: list[tuple[Place, float]]) -> str:
+def _function(shares: list[tuple[Location, float]]) -> str:
     """The function of the program, or else of a library, that most of the time is in."""
     sums: dict[str, float] = {}
     for location, share in shares:

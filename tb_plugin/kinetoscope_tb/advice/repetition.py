@@ -10,7 +10,7 @@ import polars as pl
 
 from ..arrays.gather import NONE
 from ..arrays.intervals import Ints
-from ..measures.python.whereabouts import place_at
+from ..measures.python.whereabouts import location_at
 from ..measures.recording.contents import has_graphs
 from ..measures.recording.lost_launches import kernel_launches, lone_rows, missing_work
 from ..measures.recording.options import was_on
@@ -268,7 +268,7 @@ def host_at(facts: Facts, at: int) -> str:
             rows = frame.filter(is_open & (pl.col("thread") == thread)).sort("start_ns")
             inner = rows["name"].cast(pl.String).to_list()[-1:]
             names += [f"`{name}`" for name in inner if step_number(name) is None]
-        location = place_at(trace, thread, at)
+        location = location_at(trace, thread, at)
         words = names + ([f"`{location.caller}`" if location.caller else location.words] if location else [])
         if words:
             return "in " + ", in ".join(words)

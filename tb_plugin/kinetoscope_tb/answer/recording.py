@@ -262,7 +262,7 @@ def _numbers(rows: Mapping[str, Rows]) -> Iterator[Number]:
 
 def _idle(trace: Trace) -> Iterator[Number]:
     """The idle time of each device by cause, as the view `idle` has it."""
-    parts = gap_parts(trace, "device", Windows.of(trace, each=False))
+    parts = gap_parts(trace, "device", Windows.of(trace, per_step=False))
     length = pl.col("end_ns") - pl.col("start_ns")
     sums = parts.group_by("device", pl.col("cause").cast(pl.String)).agg(length.sum().alias("total_ns"))
     for device, cause, total_ns in sums.sort("device", "total_ns", "cause", descending=[False, True, False]).rows():

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..arrays.intervals import Intervals, length_within, merge
 from ..measures.calls.recursion import without_recursion
-from ..measures.python.frames import parsed, without_addresses
+from ..measures.python.frames import parse_frames, without_addresses
 from ..measures.python.program_calls import annotated_ranges, function_calls
 from ..measures.time.breakdown import CATEGORIES, activities, breakdown, intervals_of
 from ..measures.time.host_activity import host_activities
@@ -271,7 +271,7 @@ def common_names(base: Iterable[str], new: Iterable[str]) -> list[dict[str, str]
 def _definitions(frames: Iterable[str]) -> dict[tuple[str, str], list[_Definition]]:
     """Where functions are defined, by the names of their files and their own; cells of notebooks have no name."""
     frames = list(frames)
-    rows = parsed(without_addresses(pl.Series(frames, dtype=pl.String)))
+    rows = parse_frames(without_addresses(pl.Series(frames, dtype=pl.String)))
     by_name: dict[tuple[str, str], list[_Definition]] = {}
     for frame, (function, file, line) in zip(frames, rows.rows(), strict=True):
         path = "" if (file or "<").startswith("<") else file

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
 from ..arrays.native import Array, Function
-from ..measures.calls.call_tree import interleaved
+from ..measures.calls.call_tree import merge_order
 from ..trace import Trace
 
 _merge_boundaries = Function("merge_boundaries")
@@ -48,7 +48,7 @@ class HostBoundaries:
     def of(cls, trace: Trace) -> HostBoundaries:
         """Return the boundaries of a trace."""
         columns = [_columns(trace.host_events), _columns(trace.launches)]
-        order = interleaved(*columns[0], *columns[1])
+        order = merge_order(*columns[0], *columns[1])
         thread, start, end = (np.concatenate(pair) for pair in zip(*columns, strict=True))
         ends = _ends(order, thread, start, end)
         time, on, inner, begins, stops = _points(order, ends, thread, start, end)

@@ -21,7 +21,7 @@ from ..trace import Trace
 from ..trace.results import once_per_trace
 from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
 from .explanation import path_explanation
-from .names import NAMELESS, Names, Places
+from .names import NAMELESS, EventRows, Names
 
 Codes = NDArray[np.int8]
 Rows = NDArray[np.int32]
@@ -131,7 +131,9 @@ def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFram
     pieces = culprits.pieces.hstack(who)
     if is_by_operator:
         names = Names.of(trace)
-        operators = names.text(names.operators(Places.of_path(path_explanation(trace).path))).gather(pieces["segment"])
+        operators = names.text(names.operators(EventRows.of_path(path_explanation(trace).path))).gather(
+            pieces["segment"]
+        )
         is_known = pl.col("cause") != NOT_SHOWN
         pieces = pieces.with_columns(name=pl.when(is_known).then(pl.coalesce(operators, "name")).otherwise("name"))
     return pieces
@@ -152,7 +154,7 @@ def pieces_of_nodes(trace: Trace) -> pl.DataFrame:
     dur = activity.end - activity.start
     node = code[activity.interval]
     who, culprit = _culprits_of_code(trace, stack, part[node], activity.row)
-    event_names = names.text(names.merged_names(Places.of_nodes(trace, explanation.graph))).fill_null(NAMELESS)
+    event_names = names.text(names.merged_names(EventRows.of_nodes(trace, explanation.graph))).fill_null(NAMELESS)
     columns = {
         "node": np.concatenate([events, node]),
         "dur_ns": np.concatenate([explanation.what_if.delays()[events], dur]),
@@ -207,7 +209,7 @@ def _culprits(
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The culprits of segments with an event, then of pieces of host code: WHO, and the row of each there."""
     names, own = Names.of(trace), events["class"].to_numpy()
-    name_of_event = names.merged_names(Places.of_path(events))
+    name_of_event = names.merged_names(EventRows.of_path(events))
     first_event, event = number_alike((name_of_event + 1) * np.int64(len(CLASSES)) + own)
     of_code, code = _culprits_of_code(trace, stack, part, row)
     of_events = pl.DataFrame(
@@ -234,7 +236,7 @@ def _culprits_of_code(trace: Trace, stack: HostStack, part: Codes, row: Rows) ->
 
 def _code(names: Names, stack: HostStack, descriptions: pl.DataFrame, part: Codes, row: Rows) -> pl.DataFrame:
     """WHO of pieces of host code, by what the thread did; annotations without the numbers of steps and iterations."""
-    annotation = names.text(gather(names.merged, gather(names.event, _rows_of(stack, "host_events", row))))
+    annotation = names.text(gather(names.merged_number, gather(names.event, _rows_of(stack, "host_events", row))))
     of_kind = pl.col("kind").replace_strict(KINDS, CAUSES_OF_CODE, default="host_unrecorded", return_dtype=pl.String)
     return descriptions.with_columns(annotation=annotation, is_loading=pl.Series(part == LOADING)).select(
         cause=pl.when("is_loading").then(pl.lit("data")).otherwise(of_kind),

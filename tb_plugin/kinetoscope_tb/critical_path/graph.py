@@ -97,7 +97,7 @@ class Graph:
         is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete
         since[is_held] = nodes.time[nodes.starts][is_held]
         row, before = coincidence_edges(trace, streams, since)
-        is_possible = nodes.place[before + nodes.ends.start] < nodes.place[row + nodes.starts.start]
+        is_possible = nodes.position[before + nodes.ends.start] < nodes.position[row + nodes.starts.start]
         row, before = row[is_possible], before[is_possible]
         if row.size:
             edges, before = (first, predecessor, kind, lag), before + np.int32(nodes.ends.start)
@@ -203,12 +203,12 @@ def _group(parts: list[Edges], nodes: Nodes) -> tuple[Rows, Rows, Codes]:
     """For each node its first edge; predecessor and kind of the edges in the order of their successors."""
     first = np.zeros(nodes.time.size + 2, np.int32)
     for predecessor, successor, _, *offsets in parts:
-        _count_edges(predecessor, successor, *offsets, nodes.place, first)
+        _count_edges(predecessor, successor, *offsets, nodes.position, first)
     np.cumsum(first, out=first)
     predecessors, kinds = np.empty(first[-1], np.int32), np.empty(first[-1], np.int8)
     for predecessor, successor, kind, *offsets in parts:
         codes = np.atleast_1d(np.asarray(kind, np.int8))
-        _place_edges(predecessor, successor, *offsets, codes, nodes.place, first, predecessors, kinds)
+        _place_edges(predecessor, successor, *offsets, codes, nodes.position, first, predecessors, kinds)
     return first[:-1], predecessors, kinds
 
 

@@ -28,25 +28,25 @@ _find_names_of_places = Function("names_of_places")
 Rows = NDArray[np.int32]
 
 NAMELESS = "nothing recorded"
-"""The name of a place without a name."""
+"""The name of what has no name."""
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where something is: a host event, a call and a row of device_events of each, or NONE, as PATH has them."""
+class EventRows:
+    """The rows of events behind nodes or segments: of a host event, a call and a device event, or NONE, as in PATH."""
 
     event: Rows
     call: Rows
     row: Rows
 
     @classmethod
-    def of_path(cls, path: pl.DataFrame) -> Places:
-        """Return the places of the segments of a path."""
+    def of_path(cls, path: pl.DataFrame) -> EventRows:
+        """Return the events of the segments of a path."""
         return cls(*(path[column].to_numpy() for column in ("host_event", "launch", "device_event")))
 
     @classmethod
-    def of_nodes(cls, trace: Trace, graph: Graph) -> Places:
-        """Return the places of all nodes' own delays."""
+    def of_nodes(cls, trace: Trace, graph: Graph) -> EventRows:
+        """Return the events of all nodes' own delays."""
         event, call, row, _ = events_of_nodes(trace, graph, np.arange(graph.nodes.time.size, dtype=np.int32))
         return cls(event, call, row)
 
@@ -57,21 +57,21 @@ class Names:
 
     Attributes:
         texts: The name of each number.
-        merged: For each name the number of the one that it is merged under: those of annotations have no numbers of
-            steps and of iterations.
+        merged_number: For each name the number of the name that it is merged under: those of annotations have no
+            numbers of steps and of iterations.
         event: The number of each host event's name; likewise for calls and device rows.
         loader: For each host event the data loading around it, or NONE; likewise the innermost operator.
-        launching: For each device row the operator that launched it, or NONE.
+        launching_op: For each device row the operator that launched it, or NONE.
     """
 
     texts: pl.Series
-    merged: Rows
+    merged_number: Rows
     event: Rows
     call: Rows
     row: Rows
     loader: Rows
     op: Rows
-    launching: Rows
+    launching_op: Rows
 
     @classmethod
     def of(cls, trace: Trace) -> Names:
@@ -96,21 +96,21 @@ class Names:
         names, merged_numbers = _merge(trace, texts.tolist(), event[(hosts["kind"] == "annotation").to_numpy()])
         return cls(names, merged_numbers, event, call, row, loader, op, trace.device_events["op"].to_numpy())
 
-    def named(self, places: Places) -> Rows:
+    def event_names(self, events: EventRows) -> Rows:
         """Name of what runs, or of the row that waits to run; NONE where nothing was recorded."""
-        numbers = np.empty(places.event.size, np.int32)
-        at = places.event, places.call, places.row
+        numbers = np.empty(events.event.size, np.int32)
+        at = events.event, events.call, events.row
         _find_names_of_places(at, self.event, self.call, self.row, self.loader, numbers)
         return numbers
 
-    def merged_names(self, places: Places) -> Rows:
+    def merged_names(self, events: EventRows) -> Rows:
         """The same with the names of annotations merged over steps and iterations, as in the view of annotations."""
-        numbers: Rows = gather(self.merged, self.named(places))
+        numbers: Rows = gather(self.merged_number, self.event_names(events))
         return numbers
 
-    def operators(self, places: Places) -> Rows:
-        """Name of the innermost operator around each place, or of the one that launched the row; NONE if unknown."""
-        op = np.where(places.row >= 0, gather(self.launching, places.row), gather(self.op, places.event))
+    def operators(self, events: EventRows) -> Rows:
+        """Name of the innermost operator around each event, or of the one that launched the row; NONE if unknown."""
+        op = np.where(events.row >= 0, gather(self.launching_op, events.row), gather(self.op, events.event))
         numbers: Rows = gather(self.event, op.astype(np.int32))
         return numbers
 

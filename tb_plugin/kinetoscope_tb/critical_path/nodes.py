@@ -31,7 +31,7 @@ class Nodes:
         steps: Number of steps.
         time: When each node happened.
         order: The nodes in topological order: each after everything that it may wait for.
-        place: The place of each node in that order.
+        position: The position of each node in that order.
     """
 
     boundaries: HostBoundaries
@@ -39,7 +39,7 @@ class Nodes:
     steps: int
     time: Ints
     order: Rows
-    place: Rows
+    position: Rows
 
     @classmethod
     def of(cls, trace: Trace) -> Nodes:
@@ -54,8 +54,8 @@ class Nodes:
         times = (boundaries.time, start, start + dur, windows[1], windows[0])
         time = np.concatenate(times)
         boundaries = replace(boundaries, time=time[: boundaries.time.size])
-        order, place = _sorted_by_time(time, boundaries.time.size, start.size)
-        return cls(boundaries, start.size, trace.steps.height, time, order, place)
+        order, position = _sorted_by_time(time, boundaries.time.size, start.size)
+        return cls(boundaries, start.size, trace.steps.height, time, order, position)
 
     def _part(self, part: int) -> slice:
         sizes = (self.boundaries.time.size, self.rows, self.rows, self.steps, self.steps)
@@ -91,8 +91,8 @@ _NODES_PER_BUCKET = 4
 
 
 def _sorted_by_time(time: Ints, first_start: int, rows: int) -> tuple[Rows, Rows]:
-    """The nodes by time, and the place of each among them; those at one instant are in the order of `Nodes.of`."""
+    """The nodes by time, and the position of each among them; those at one instant are in the order of `Nodes.of`."""
     bucket = np.zeros(max(1 << (time.size // _NODES_PER_BUCKET).bit_length(), 2) + 1, np.int32)
-    order, place = np.empty(time.size, np.int32), np.empty(time.size, np.int32)
-    _sort_by_time(time, first_start, rows, bucket, np.empty_like(order), order, place)
-    return order, place
+    order, position = np.empty(time.size, np.int32), np.empty(time.size, np.int32)
+    _sort_by_time(time, first_start, rows, bucket, np.empty_like(order), order, position)
+    return order, position

@@ -13,7 +13,7 @@ from ..trace import Trace
 from ..trace.row_filters import Events, Key, is_equal
 from .culprits import path_culprits, pieces_by_name
 from .explanation import path_explanation
-from .names import Places, Rows
+from .names import EventRows, Rows
 
 ALL = "all"
 """In place of a step all complete ones, in place of a part all of an operator."""
@@ -56,14 +56,14 @@ def _events_of_pieces(trace: Trace, pieces: pl.DataFrame) -> Events:
     python, host = (pieces[name].to_numpy() for name in ("python_call", "host_event"))
     is_event = (python == NONE) & (host == NONE)
     segments = pieces["segment"].filter(pl.Series(is_event)).unique()
-    events = _events(Places.of_path(path_explanation(trace).path[segments]))
+    events = _events(EventRows.of_path(path_explanation(trace).path[segments]))
     return {**events, "python_calls": python, "host_events": np.concatenate([events["host_events"], host])}
 
 
-def _events(places: Places) -> dict[str, Rows]:
-    on_device, in_call = places.row >= 0, places.call >= 0
+def _events(segments: EventRows) -> dict[str, Rows]:
+    on_device, in_call = segments.row >= 0, segments.call >= 0
     return {
-        "device_events": places.row[on_device],
-        "launches": places.call[in_call & ~on_device],
-        "host_events": np.where(on_device | in_call, NONE, places.event),
+        "device_events": segments.row[on_device],
+        "launches": segments.call[in_call & ~on_device],
+        "host_events": np.where(on_device | in_call, NONE, segments.event),
     }

@@ -125,8 +125,8 @@ def _ancestors(order: Array, way: Array, parent: Array, most: int) -> Array:
     return reachable
 
 
-def _sum_by_class(part: Array, duration: Array, parent: Array, places: Array, classes: int) -> Array:
+def _sum_by_class(part: Array, duration: Array, parent: Array, path_numbers: Array, classes: int) -> Array:
     """For each class, the duration summed over each requested path and its predecessors, which come before it."""
-    sums = np.empty((places.size, classes), np.int64)
-    _sum(part, duration, parent, places, classes, np.empty(part.size, np.int64), sums)
+    sums = np.empty((path_numbers.size, classes), np.int64)
+    _sum(part, duration, parent, path_numbers, classes, np.empty(part.size, np.int64), sums)
     return sums

@@ -136,13 +136,13 @@ class WhatIf:
 
     def computation_of(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
         """The nodes whose delays are the computation of some rows of device_events."""
-        nodes, holding = self.graph.nodes, self.graph.holding_row
-        is_chosen = np.zeros(nodes.rows + 1, bool)  # NONE is the last one
-        is_chosen[rows] = True
-        chosen = np.zeros(nodes.time.size, bool)
-        chosen[nodes.starts], chosen[nodes.ends] = is_chosen[holding], is_chosen[:-1]
-        chosen &= self.part == COMPUTATION
-        return chosen
+        nodes, holder = self.graph.nodes, self.graph.holding_row
+        is_target = np.zeros(nodes.rows + 1, bool)  # NONE is the last one
+        is_target[rows] = True
+        is_computation = np.zeros(nodes.time.size, bool)
+        is_computation[nodes.starts], is_computation[nodes.ends] = is_target[holder], is_target[:-1]
+        is_computation &= self.part == COMPUTATION
+        return is_computation
 
     @cached_property
     def waiting_nodes(self) -> Ints:
@@ -158,7 +158,7 @@ class WhatIf:
         at = at[np.isin(self.part[at], MAY_WAIT)]
         return at[~np.isin(at, self.waiting_nodes)]
 
-    def saved(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
+    def savings_of(self, nodes: NDArray[np.bool_], percent: int) -> Ints:
         """How much shorter each step would be if the delays of some nodes took `percent` less, 0 to 100."""
         return self.saved_together(np.where(nodes, np.uint8(percent), np.uint8(0)))
 
@@ -168,8 +168,8 @@ class WhatIf:
         Args:
             percents: 0 to 100 for each node; with WAITS, so much of a host's wait for the device is gone, too.
         """
-        saved: Ints = self.saved_by_change(percents[None])[0]
-        return saved
+        saved_ns: Ints = self.saved_by_change(percents[None])[0]
+        return saved_ns
 
     def saved_by_change(self, percents: NDArray[np.uint8]) -> NDArray[np.int64]:
         """How much shorter each step would be by some changes, each by itself: [change, step].
@@ -267,7 +267,7 @@ class WhatIf:
         graph, nodes, steps = self.graph, self.graph.nodes, self.recorded.size
         far, together = self._far_places, max(1, min(_MOST_VALUES // (_REACH + self._far_places.size), variants))
         room = np.empty((_REACH + far.size) * together, np.int64)
-        of_graph = nodes.order, nodes.place, *graph.edges
+        of_graph = nodes.order, nodes.position, *graph.edges
         of_variants = self.part, _PART_OF_LAG, variant, percents.ravel(), recording, self.window, far, _REACH
         earlier = np.zeros((variants, steps), np.int64)
         for first in range(0, variants, together):
@@ -281,7 +281,7 @@ class WhatIf:
     def _far_places(self) -> Ints:
         """The places of nodes, in order, that others wait for which come _REACH places later or more."""
         nodes, is_far = self.graph.nodes, np.zeros(self.graph.nodes.time.size, bool)
-        _mark_far_places(nodes.order, nodes.place, self.graph.edges[:2], self.window, _REACH, is_far)
+        _mark_far_places(nodes.order, nodes.position, self.graph.edges[:2], self.window, _REACH, is_far)
         return np.flatnonzero(is_far)
 
 

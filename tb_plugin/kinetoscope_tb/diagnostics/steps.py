@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ..measures.recording.server import how_to_record, inference_server
-from ..measures.serving.iterations import CONFIDENCE, iterations
+from ..measures.serving.iterations import CONFIDENCE, server_iterations
 from ..trace import Diagnostic, Trace
 
 
@@ -70,7 +70,7 @@ def _iterations(trace: Trace) -> Iterator[Diagnostic]:
             f"Averages leave these iterations out: {parts}. The view Iterations names each.",
             level="note",
         )
-    sources = iterations(trace).frame["source"].head(1)  # none if a cache entry was forged
+    sources = server_iterations(trace).frame["source"].head(1)  # none if a cache entry was forged
     if any(CONFIDENCE[source] == "medium" for source in sources):
         yield Diagnostic(
             "inferred_iterations",

@@ -13,7 +13,7 @@ from ..arrays.intervals import exclusive_lengths, length_within, merge
 from ..critical_path.graph import Graph
 from ..critical_path.segments import segments
 from ..measures.recording.torch_version import torch_version
-from ..measures.serving.iterations import iterations
+from ..measures.serving.iterations import server_iterations
 from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
 from ..measures.time.idle import Windows
@@ -47,7 +47,7 @@ def summary(trace: Trace) -> Summary:
         frame,
         traffic(trace, frame, metadata_groups, rows),
         _segments(trace, call_rows),
-        inputs(trace, Windows.of(trace, each=True)),
+        inputs(trace, Windows.of(trace, per_step=True)),
     )
 
 
@@ -55,7 +55,7 @@ def _facts(trace: Trace) -> dict[str, Any]:
     meta = trace.meta
     producer = {name: meta.producer[name] for name in _FACTS if name in meta.producer}
     device_numbers = sorted(set(trace.device_events["device"].to_list())) if trace.device_events.height else []
-    frame = iterations(trace).frame
+    frame = server_iterations(trace).frame
     names = {device.get("id"): str(device.get("name", "")) for device in meta.devices}
     return {
         **producer,
@@ -90,7 +90,7 @@ def _segments(trace: Trace, call_rows: CallRows) -> pl.DataFrame:
 
 def _steps(trace: Trace) -> pl.DataFrame:
     """The frame STEPS."""
-    windows = Windows.of(trace, each=True)
+    windows = Windows.of(trace, per_step=True)
     if trace.device_events.height:
         parts = exposure(trace, np.arange(trace.device_events.height, dtype=np.int32), windows)
         lengths = list(parts.values())

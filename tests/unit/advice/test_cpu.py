@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
-from kinetoscope_tb.measures.python.whereabouts import place_at
+from kinetoscope_tb.measures.python.whereabouts import location_at
 from kinetoscope_tb.names.python_frames import describe_wait
 from support.machine import MS, US, Machine
 from support.strategies import builders
@@ -520,11 +520,11 @@ def test_a_place_of_the_program_is_outside_the_libraries():
     frames = ["train.py(3): main", "/usr/lib/python3.11/json/__init__.py(5): dumps", "<built-in function len>"]
     calling(machine, frames, MS)
     trace = machine.steps(lambda _: machine.op("aten::mm", lambda: machine.work(MS)), 1)
-    place = place_at(trace, 0, MS // 2)
+    place = location_at(trace, 0, MS // 2)
     assert place is not None
     assert (place.frame, place.caller) == ("<built-in function len>", "train.py(3): main")
     assert place.words == "`len` at `train.py(3): main`"
-    assert place_at(trace, 0, MS + MS // 2) is None
+    assert location_at(trace, 0, MS + MS // 2) is None
 
 
 @settings(max_examples=60, deadline=None)

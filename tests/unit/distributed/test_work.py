@@ -26,7 +26,7 @@ def rank(*ops):
         builder.op(name, at, 20 * US, **({} if shapes is None else {"Input Dims": shapes}))
         builder.launch(at + US, 5 * US, number).kernel("gemm", at + 30 * US, 10 * US, number, **GRID)
     trace = builder.build()
-    return tuple(int(amount[0]) for amount in work(trace, Windows.of(trace, each=True)))
+    return tuple(int(amount[0]) for amount in work(trace, Windows.of(trace, per_step=True)))
 
 
 def test_larger_inputs_are_more_work_though_grids_are_equal():
@@ -83,7 +83,7 @@ def test_inputs_are_counted_by_operator_and_place():
             builder.kernel("gemm", at + 30 * US, 10 * US, correlation)
     trace = builder.build()
     same(
-        inputs(trace, Windows.of(trace, each=True)),
+        inputs(trace, Windows.of(trace, per_step=True)),
         """
         step  operator  input  elements
         0     aten::mm  0      2304
@@ -99,7 +99,7 @@ def test_copies_between_host_and_device_are_counted_and_those_of_pageable_memory
     builder.memcpy(0, 10 * US, bytes=100).memcpy(20 * US, 5 * US, bytes=50, name="Memcpy HtoD (Pinned -> Device)")
     builder.memcpy(40 * US, 5 * US, bytes=70, name="Memcpy DtoD (Device -> Device)")
     trace = builder.build()
-    copies = host_copies(trace, Windows.of(trace, each=True))
+    copies = host_copies(trace, Windows.of(trace, per_step=True))
     assert [int(amount[0]) for amount in copies] == [150, 10 * US]
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kinetoscope_tb.measures.calls.matrix_work import Unknown
+from kinetoscope_tb.measures.calls.matrix_work import UnknownWork
 from kinetoscope_tb.measures.calls.memory_work import memory_work
 
 BF16, FLOAT, LONG = "c10::BFloat16", "float", "long int"
@@ -63,5 +63,5 @@ def test_bytes_by_shapes(name, shapes, types, kernel, moved):
     ],
 )
 def test_what_is_not_known_is_not_guessed(name, shapes, types, said):
-    with pytest.raises(Unknown, match=said):
+    with pytest.raises(UnknownWork, match=said):
         memory_work(name, shapes and json.dumps(shapes), types and json.dumps(types))

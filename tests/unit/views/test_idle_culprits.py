@@ -144,7 +144,7 @@ def test_without_a_gap_or_a_culprit_the_largest_are_listed_up_to_a_limit(monkeyp
     monkeypatch.setattr("kinetoscope_tb.views.device.culprit_gaps.MOST_ROWS", 4)
     assert culprit_gaps(trace).equals(every.head(4))
     monkeypatch.setattr("kinetoscope_tb.views.device.gap_culprits.MOST_GAPS", 2)
-    longest = gaps(trace, "device", Windows.of(trace, each=False))
+    longest = gaps(trace, "device", Windows.of(trace, per_step=False))
     longest = longest.sort(pl.col("end_ns") - pl.col("start_ns"), "gap", descending=[True, False]).head(2)
     assert gap_culprits(trace).equals(of_gaps.filter(pl.col("start_ns").is_in(longest["start_ns"].implode())))
 
@@ -165,7 +165,7 @@ def test_rows_without_a_duration_behind_the_last_step_belong_to_no_gap():
     builder = TraceBuilder().step(0, 0, 1_000).launch(0, 100, 1).kernel("k", 0, 1_000, 1)
     builder.kernel("k", 2_000, 0).kernel("k", 1_000, 0, device=1)
     trace = builder.build()
-    windows = Windows.of(trace, each=False)
+    windows = Windows.of(trace, per_step=False)
     parts, whole = gap_parts(trace, "device", windows), gaps(trace, "device", windows)
     assert parts.select("device", "gap").rows() == whole.select("device", "gap").rows() == [(1, 0)]
 

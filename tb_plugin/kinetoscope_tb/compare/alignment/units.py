@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, map_categories, texts
 from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
 from ...measures.calls.matrix_calls import matrix_call_of_host_rows
-from ...measures.calls.matrix_work import FORMULAS, Unknown, matrix_work, parse_list
+from ...measures.calls.matrix_work import FORMULAS, UnknownWork, matrix_work, parse_list
 from ...names.calls import launches_graph
 from ...names.collectives import element_bytes, kind_of, message_bytes
 from ...names.compiled_code import is_compiled_graph, is_compiled_region
@@ -148,7 +148,7 @@ def _description(group: Group) -> tuple[str, str, int, int]:
     """Family, operator, FLOPs and size of a group of kernels."""
     try:
         sizes = [math.prod(shape) for shape in _shapes(parse_list(group.shapes))]
-    except Unknown:
+    except UnknownWork:
         sizes = []
     return group.family, operator_of(group.name), _flop(group), max(sizes, default=UNKNOWN)
 
@@ -168,7 +168,7 @@ def _flop(group: Group) -> int:
         return UNKNOWN
     try:
         return matrix_work(group.name, group.shapes, group.types, group.values).flop
-    except Unknown:
+    except UnknownWork:
         return UNKNOWN
 
 

@@ -85,9 +85,9 @@ def _per_step(
     steps = _count(pairs[:, 0].astype(np.int32), groups)
     divisor = pl.Series(steps).replace(0, None)
     inside = np.where(in_steps, group, NONE).astype(np.int32)
-    counted = np.where(in_steps, alone, NONE).astype(np.int32)
+    outermost = np.where(in_steps, alone, NONE).astype(np.int32)
     return {
         "steps": steps,
         "calls_per_step": pl.Series(_count(inside, groups)) / divisor,
-        "host_per_step_ns": (pl.Series(scatter_add(counted, ranges.dur, groups)) / divisor).round().cast(pl.Int64),
+        "host_per_step_ns": (pl.Series(scatter_add(outermost, ranges.dur, groups)) / divisor).round().cast(pl.Int64),
     }

@@ -22,7 +22,7 @@ from ...trace.model import Trace
 from ..recording.server import inference_server
 from ..time.breakdown import intervals_of
 from ..time.threads import autograd_threads, main_thread
-from .call_tree import MergedTree, Rows, merged
+from .call_tree import MergedTree, Rows, merge_calls
 
 
 class GpuTimes(NamedTuple):
@@ -53,7 +53,7 @@ class AnnotationRanges:
         start: When each begins.
         dur: How long each lasts.
         step: The step of each, or NONE.
-        launching: For each row of device_events the range that it was launched in, or NONE.
+        launch_range: For each row of device_events the range that it was launched in, or NONE.
         around_call: For each row of launches the range that it is in, or NONE.
         around_host: For each row of host_events the range that it is, or is in, or NONE.
     """
@@ -65,7 +65,7 @@ class AnnotationRanges:
     start: Ints
     dur: Ints
     step: Rows
-    launching: Rows
+    launch_range: Rows
     around_call: Rows
     around_host: Rows
 
@@ -83,18 +83,18 @@ class AnnotationRanges:
         rows = rows[np.argsort(host["thread"].to_numpy()[rows] != main, kind="stable")]
         ranges = host.select("thread", "start_ns", "dur_ns", "step")[rows]
         thread, start, dur = (ranges[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
-        place = np.full(host.height, NONE, np.int32)
-        place[rows] = np.arange(rows.size)
+        number = np.full(host.height, NONE, np.int32)
+        number[rows] = np.arange(rows.size)
         holder = nearest(is_range, host["parent"].to_numpy())  # the annotation at or around each host event
-        around = gather(place, gather(holder, host["parent"].to_numpy()[rows]))
+        around = gather(number, gather(holder, host["parent"].to_numpy()[rows]))
         on_main = _OnMain(trace, main, start[thread == main], (start + dur)[thread == main])
         around = on_main.fill(around, thread, start, start + dur)
         names, code = _names(host["name"], rows, inference_server(trace))
-        around_call, around_host = _around(trace, gather(place, holder), on_main)
+        around_call, around_host = _around(trace, gather(number, holder), on_main)
         launch, op = trace.device_events["launch"].to_numpy(), trace.recorded_op.to_numpy()
-        launching = np.where(launch != NONE, gather(around_call, launch), gather(around_host, op)).astype(np.int32)
+        launch_range = np.where(launch != NONE, gather(around_call, launch), gather(around_host, op)).astype(np.int32)
         step = ranges["step"].to_numpy()
-        return cls(rows, around, code, names, start, dur, step, launching, around_call, around_host)
+        return cls(rows, around, code, names, start, dur, step, launch_range, around_call, around_host)
 
     def number_of(self, frame: str, row: int) -> int:
         """The range that an event of a trace's frame is, or NONE."""
@@ -103,7 +103,7 @@ class AnnotationRanges:
 
     def tree(self) -> MergedTree:
         """Ranges with the same names around them as one node."""
-        return merged(self.parent, self.code)
+        return merge_calls(self.parent, self.code)
 
     def gpu_times(self, trace: Trace, group: Rows, groups: int) -> GpuTimes:
         """GPU times of groups of ranges; ranges of the group NONE are left out, and no two of a group are nested."""
@@ -116,14 +116,14 @@ class AnnotationRanges:
         np.maximum.at(last, inside, (start + dur)[work])
         has_work = np.zeros(self.row.size, bool)
         has_work[inside] = True
-        spanned, begins, ends = _union_by_group(group[has_work], first[has_work], last[has_work])
+        span_group, begins, ends = _union_by_group(group[has_work], first[has_work], last[has_work])
         span, active = ends - begins, length_within(intervals_of(device), begins, ends)
         busy, first_busy, last_busy = _union_by_group(of, start[work], (start + dur)[work])
         return GpuTimes(
             scatter_add(busy, last_busy - first_busy, groups),
             scatter_add(of, dur[work], groups),
-            scatter_add(spanned, span, groups),
-            scatter_add(spanned, span - active, groups),
+            scatter_add(span_group, span, groups),
+            scatter_add(span_group, span - active, groups),
         )
 
     def stream_spans(self, trace: Trace) -> pl.DataFrame:
@@ -143,8 +143,8 @@ class AnnotationRanges:
     def _work(self, group: Rows) -> tuple[Rows, Rows]:
         """(device row, range) for each range of a group around the launch of each device row."""
         work, inside = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-        rows = np.flatnonzero(self.launching != NONE).astype(np.int32)
-        at = self.launching[rows]
+        rows = np.flatnonzero(self.launch_range != NONE).astype(np.int32)
+        at = self.launch_range[rows]
         while rows.size:  # once per level of nesting
             counts = group[at] != NONE
             work.append(rows[counts])
@@ -167,10 +167,10 @@ class _OnMain:
         blank = np.flatnonzero((around == NONE) & self._waits_for[thread])
         blank = blank[np.argsort(start[blank], kind="stable")]
         none = np.zeros(self._start.size, np.int32)
-        enclosing = innermost(none, self._start, self._end, np.zeros(blank.size, np.int32), start[blank])
-        filled = around.copy()
-        filled[blank] = np.where(gather(self._end, enclosing) >= end[blank], enclosing, NONE)
-        return filled
+        outer = innermost(none, self._start, self._end, np.zeros(blank.size, np.int32), start[blank])
+        ranges = around.copy()
+        ranges[blank] = np.where(gather(self._end, outer) >= end[blank], outer, NONE)
+        return ranges
 
 
 def _around(trace: Trace, holder: Rows, on_main: _OnMain) -> tuple[Rows, Rows]:

@@ -43,10 +43,10 @@ def forward_ops(trace: Trace) -> Rows:
 def _by_arrow(flows: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """(row, forward): an arrow leads from the innermost operator at its start to the outermost one at its end."""
     arrows = flows.filter(pl.col("category").cast(pl.String).is_in(ARROWS))
-    place = ["thread", "start_ns"]
-    begun = ops.select(*place, "row").join(arrows.select(place), on=place, how="semi").group_by(place)
-    begin = arrows.filter(pl.col("phase") == "s").join(begun.agg(forward=pl.col("row").max()), on=place)
-    end = arrows.filter(pl.col("phase") == "f").join(begun.agg(row=pl.col("row").min()), on=place)
+    instant = ["thread", "start_ns"]
+    ops_by_start = ops.select(*instant, "row").join(arrows.select(instant), on=instant, how="semi").group_by(instant)
+    begin = arrows.filter(pl.col("phase") == "s").join(ops_by_start.agg(forward=pl.col("row").max()), on=instant)
+    end = arrows.filter(pl.col("phase") == "f").join(ops_by_start.agg(row=pl.col("row").min()), on=instant)
     pairs = end.select("id", "row").join(begin.select("id", "forward").unique("id", keep="last"), on="id")
     return pairs.filter(pl.col("row") != pl.col("forward")).unique("row", keep="first").select("row", "forward")
 
@@ -56,14 +56,14 @@ def _by_number(ops: pl.DataFrame) -> pl.DataFrame:
 
     A logical thread is the trace's thread with the most matching numbers before.
     """
-    numbered = ops.filter(pl.col("sequence") >= 0)
+    node_ops = ops.filter(pl.col("sequence") >= 0)
     is_backward = pl.col("fwd_thread") > 0
     forward_runs = (
-        numbered.filter(~is_backward)
+        node_ops.filter(~is_backward)
         .group_by("thread", "sequence", maintain_order=True)
         .agg(forward=pl.col("row").last(), made_ns=pl.col("start_ns").last())
     )
-    runs = numbered.filter(is_backward).select("row", "sequence", "fwd_thread", "start_ns")
+    runs = node_ops.filter(is_backward).select("row", "sequence", "fwd_thread", "start_ns")
     pairs = runs.join(forward_runs, on="sequence").filter(pl.col("made_ns") <= pl.col("start_ns"))
     votes = (
         pairs.group_by("fwd_thread", "thread")

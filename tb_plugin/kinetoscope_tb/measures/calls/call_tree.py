@@ -1,7 +1,7 @@
 """Trees of calls of several kinds, with all calls of the same path merged into one node.
 
 Modules, Python functions and operators are recorded in different frames; `CallForest` merges two of them into one
-axis per thread, and `merged` makes all calls with the same path of names one node.
+axis per thread, and `merge_calls` makes all calls with the same path of names one node.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CallForest:
         row: The row of all_python_calls, or their number plus the row of all_host_events.
         python_calls: Number of Python calls in the trace: lower numbers in `row` are theirs.
         thread: Of each row here; likewise its start, its end and `parent`, the row here around it, or NONE.
-        recorded: The number of rows that were recorded; those that graphs replay follow, and take no time.
+        recorded_count: The number of rows that were recorded; those that graphs replay follow, and take no time.
         replayed: Of each replayed call of the trace the row here that it or the call around it is, or NONE.
     """
 
@@ -49,39 +49,40 @@ class CallForest:
     start: Ints
     end: Ints
     parent: Rows
-    recorded: int
+    recorded_count: int
     replayed: Rows
 
     @classmethod
     def of(cls, trace: Trace, python: Rows, host: Rows) -> CallForest:
         """The forest of some rows of both frames, each in order; with equal times, Python is around the operator."""
-        added, calls = trace.replayed, np.int32(trace.all_python_calls.height)
-        chosen = np.empty(0, np.int32)
-        if added is not None:
+        replays, calls = trace.replayed, np.int32(trace.all_python_calls.height)
+        selection = np.empty(0, np.int32)
+        if replays is not None:
             first_python, first_host = trace.python_calls.height, trace.host_events.height
-            chosen = np.append(python[python >= first_python], host[host >= first_host] + calls)
+            selection = np.append(python[python >= first_python], host[host >= first_host] + calls)
             python, host = python[python < first_python], host[host < first_host]
         columns = [_columns(trace.python_calls, python), _columns(trace.host_events, host)]
-        order = interleaved(*columns[0], *columns[1])
+        order = merge_order(*columns[0], *columns[1])
         rows = np.concatenate([python, host + calls])[order]
         thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns, strict=True))
         parent, _, _ = nest(thread, start, end)
         forest = cls(rows, int(calls), thread, start, end, parent, rows.size, np.empty(0, np.int32))
-        return forest if added is None else forest._with_replayed(trace, added, chosen)
+        return forest if replays is None else forest._with_replayed(trace, replays, selection)
 
-    def _with_replayed(self, trace: Trace, added: ReplayedCalls, chosen: Rows) -> CallForest:
-        """This forest with calls that graphs replay: those chosen, numbered as in `row`."""
-        is_module, launches = added.is_module, trace.launches
+    def _with_replayed(self, trace: Trace, replays: ReplayedCalls, selection: Rows) -> CallForest:
+        """This forest with calls that graphs replay: those selected, numbered as in `row`."""
+        is_module, launches = replays.is_module, trace.launches
         of_module, of_host = (np.cumsum(is_one, dtype=np.int32) - 1 for is_one in (is_module, ~is_module))
         of_module, of_host = of_module + trace.python_calls.height, of_host + trace.host_events.height
         number = np.where(is_module, of_module, self.python_calls + of_host)
-        is_chosen = np.isin(number, chosen)
-        place = np.where(is_chosen, self.recorded - 1 + np.cumsum(is_chosen, dtype=np.int32), NONE).astype(np.int32)
-        place = gather(place, nearest(is_chosen, added.parent))
+        is_chosen = np.isin(number, selection)
+        position = self.recorded_count - 1 + np.cumsum(is_chosen, dtype=np.int32)
+        position = np.where(is_chosen, position, NONE).astype(np.int32)
+        position = gather(position, nearest(is_chosen, replays.parent))
         around = self.at(launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
-        parent = gather(place, added.parent)
-        parent = np.where(parent >= 0, parent, gather(around, added.launch))[is_chosen]
-        launch = added.launch[is_chosen]
+        parent = gather(position, replays.parent)
+        parent = np.where(parent >= 0, parent, gather(around, replays.launch))[is_chosen]
+        launch = replays.launch[is_chosen]
         start = gather(launches["start_ns"].to_numpy(), launch)
         return CallForest(
             np.append(self.row, number[is_chosen]).astype(np.int32),
@@ -90,8 +91,8 @@ class CallForest:
             np.append(self.start, start),
             np.append(self.end, start),
             np.append(self.parent, parent).astype(np.int32),
-            self.recorded,
-            place,
+            self.recorded_count,
+            position,
         )
 
     @property
@@ -107,26 +108,26 @@ class CallForest:
     @cached_property
     def self_ns(self) -> Ints:
         """Each row's time without its children."""
-        no_rows, no_times, recorded = np.empty(0, np.int32), np.empty(0, np.int64), slice(self.recorded)
-        columns = (self.thread[recorded], self.start[recorded], self.end[recorded], self.parent[recorded])
+        no_rows, no_times, part = np.empty(0, np.int32), np.empty(0, np.int64), slice(self.recorded_count)
+        columns = (self.thread[part], self.start[part], self.end[part], self.parent[part])
         own: Ints = self_times(*columns, no_rows, no_rows, no_times, no_times)
-        return np.append(own, np.zeros(self.row.size - self.recorded, np.int64))
+        return np.append(own, np.zeros(self.row.size - self.recorded_count, np.int64))
 
     def at(self, thread: Rows, start: Ints) -> Rows:
         """The innermost row open on a thread at a time, or NONE; sorted by thread, then time."""
-        recorded = slice(self.recorded)
-        rows: Rows = innermost(self.thread[recorded], self.start[recorded], self.end[recorded], thread, start)
+        part = slice(self.recorded_count)
+        rows: Rows = innermost(self.thread[part], self.start[part], self.end[part], thread, start)
         return rows
 
     def holding_host_rows(self, count: int) -> Rows:
         """For each of the first `count` rows of all_host_events its row here, or NONE."""
         rows = np.full(count, NONE, np.int32)
         host = self.host
-        place = np.flatnonzero((host >= 0) & (host < count))
-        rows[host[place]] = place
+        position = np.flatnonzero((host >= 0) & (host < count))
+        rows[host[position]] = position
         return rows
 
-    def launching(self, trace: Trace) -> Rows:
+    def rows_at_launch(self, trace: Trace) -> Rows:
         """For each device row the innermost row here that was open at its launch, or NONE.
 
         Without a known call, or with a call outside all rows, it is the operator that launched it. For a row of a graph
@@ -182,7 +183,7 @@ class MergedTree:
         return order
 
 
-def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
+def merge_calls(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
     """Merge calls, outer ones first, into a tree of names.
 
     Args:
@@ -194,8 +195,8 @@ def merged(parent: Rows, code: Rows, root: Rows | None = None) -> MergedTree:
     if root is None:
         root = np.full(parent.size, NONE, np.int32)
     roots = int(root.max(initial=NONE)) + 1
-    node, above, named = paths(parent, code.astype(np.int32), root.astype(np.int32), roots)
-    return MergedTree(node, above, named)
+    node, above, node_code = paths(parent, code.astype(np.int32), root.astype(np.int32), roots)
+    return MergedTree(node, above, node_code)
 
 
 def path_texts(names: list[str], parent: Rows) -> list[str]:
@@ -213,18 +214,18 @@ def path_texts(names: list[str], parent: Rows) -> list[str]:
 
 
 def paths(parent: Array, code: Array, root: Array, roots: int) -> tuple[Array, Array, Array]:
-    """Return (node of each call, parent of each node, code of each node), as in `merged`."""
+    """Return (node of each call, parent of each node, code of each node), as in `merge_calls`."""
     slots = 1 << max(4, (2 * parent.size - 1).bit_length())
     node = np.empty(parent.size, np.int32)
-    above, named = np.empty(parent.size + roots, np.int32), np.empty(parent.size + roots, np.int32)
-    count = _call_paths(parent, code, root, roots, SEED, np.full(slots, NONE, np.int32), node, above, named)
-    return node, above[:count].copy(), named[:count].copy()
+    above, node_code = np.empty(parent.size + roots, np.int32), np.empty(parent.size + roots, np.int32)
+    count = _call_paths(parent, code, root, roots, SEED, np.full(slots, NONE, np.int32), node, above, node_code)
+    return node, above[:count].copy(), node_code[:count].copy()
 
 
 def laid_out(parent: Array, order: Array) -> Array:
     """Return the nodes in preorder; `order` has each node after its parent, and siblings in the requested order."""
-    result, following = np.empty(parent.size, np.int32), np.empty(parent.size, np.int32)
-    _preorder(parent, order, np.ones(parent.size, np.int32), following, result)
+    result, next_position = np.empty(parent.size, np.int32), np.empty(parent.size, np.int32)
+    _preorder(parent, order, np.ones(parent.size, np.int32), next_position, result)
     return result
 
 
@@ -235,7 +236,7 @@ def outermost(parent: Array, order: Array, group: Array, groups: int) -> Array:
     return result
 
 
-def interleaved(
+def merge_order(
     thread: Array, start: Array, end: Array, other_thread: Array, other_start: Array, other_end: Array
 ) -> Array:
     """Return the merged order of both lists: thread, start, longest first, the first list before the other.

@@ -30,12 +30,12 @@ def graph_launches(trace: Trace) -> pl.DataFrame:
     (the sum of their durations), span_ns (from the first start to the last end), gap_ns (the part of that in which none
     of them ran).
     """
-    launched = LaunchedRows.of(trace)
+    launches = LaunchedRows.of(trace)
     end = pl.col("start_ns") + pl.col("dur_ns")
     device = trace.device_events.select("start_ns", "dur_ns", "name", op=trace.recorded_op)
-    rows = device[launched.rows].with_columns(number=pl.Series(launched.of_rows()), end=end)
+    rows = device[launches.rows].with_columns(number=pl.Series(launches.of_rows()), end=end)
     rows = rows.with_columns(gap=(pl.col("start_ns") - pl.col("end").cum_max().shift(1).over("number")).clip(0))
-    summed = rows.group_by("number", maintain_order=True).agg(
+    sums = rows.group_by("number", maintain_order=True).agg(
         pl.col("op").first(),
         pl.col("name").first().cast(pl.String).alias("first_kernel"),
         pl.len().cast(pl.Int64).alias("rows"),
@@ -43,8 +43,8 @@ def graph_launches(trace: Trace) -> pl.DataFrame:
         (pl.col("end").max() - pl.col("start_ns").min()).alias("span_ns"),
         pl.col("gap").sum().alias("gap_ns"),
     )
-    graph = pl.Series("graph", launched.graphs(), pl.String)
-    return pl.concat([launched.calls, graph.to_frame(), summed.drop("number")], how="horizontal").select(
+    graph = pl.Series("graph", launches.graphs(), pl.String)
+    return pl.concat([launches.calls, graph.to_frame(), sums.drop("number")], how="horizontal").select(
         "launch", "correlation", "graph", "device", pl.exclude("launch", "correlation", "graph", "device")
     )
 
@@ -80,8 +80,8 @@ class LaunchedRows:
         calls = runs.unique(maintain_order=True)
         number = np.arange(heads.size)
         if calls.height < runs.height:
-            numbered = runs.join(calls.with_row_index("number"), LAUNCH, "left", maintain_order="left")
-            number = numbered["number"].cast(pl.Int64).to_numpy()
+            numbers = runs.join(calls.with_row_index("number"), LAUNCH, "left", maintain_order="left")
+            number = numbers["number"].cast(pl.Int64).to_numpy()
         of_row = np.repeat(number, np.diff(np.append(heads, rows.size)))
         if (np.diff(of_row) < 0).any():
             rows = rows[np.argsort(of_row, kind="stable")]
@@ -100,20 +100,20 @@ class LaunchedRows:
         nameless = forms.filter(~pl.col("is_known")).unique(maintain_order=True).with_row_index("number", 1)
         numbers = forms.join(nameless, forms.columns, "left", maintain_order="left")["number"].to_list()
         return [
-            str(known) if number is None else f"#{number}"
-            for known, number in zip(self.graph_id.tolist(), numbers, strict=True)
+            str(graph_id) if number is None else f"#{number}"
+            for graph_id, number in zip(self.graph_id.tolist(), numbers, strict=True)
         ]
 
 
 def order_hashes(codes: NDArray[np.integer], first: Ints) -> NDArray[np.uint64]:
     """A hash of each part of a sequence: equal for equal numbers in the same order.
 
-    The sum of a mix of each number and its place, splitmix64's (S. Vigna, https://prng.di.unimi.it/splitmix64.c).
+    The sum of a mix of each number and its position, splitmix64's (S. Vigna, https://prng.di.unimi.it/splitmix64.c).
     """
     if not codes.size:
         return np.empty(0, np.uint64)
-    place = np.arange(codes.size) - np.repeat(first[:-1], np.diff(first))
-    word = (codes.astype(np.uint64) << np.uint64(32)) + place.astype(np.uint64)
+    position = np.arange(codes.size) - np.repeat(first[:-1], np.diff(first))
+    word = (codes.astype(np.uint64) << np.uint64(32)) + position.astype(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
     return np.add.reduceat(word ^ (word >> np.uint64(31)), first[:-1])

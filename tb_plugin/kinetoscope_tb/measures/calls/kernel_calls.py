@@ -60,8 +60,8 @@ def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -
 
     Columns: `by`, those of KernelCosts, then `texts` from the first call of the group.
     """
-    needed = {"kind", *_SUMMED, *texts, *(name for expression in by for name in expression.meta.root_names())}
-    rows = trace.device_events.select(sorted(needed)).filter(pl.col("kind") == "kernel")
+    columns = {"kind", *_SUMMED, *texts, *(name for expression in by for name in expression.meta.root_names())}
+    rows = trace.device_events.select(sorted(columns)).filter(pl.col("kind") == "kernel")
     names = [expression.meta.output_name() for expression in by]
     dur = pl.col("dur_ns")
     costs = [
@@ -71,18 +71,18 @@ def kernel_table(trace: Trace, by: list[pl.Expr], texts: tuple[str, ...] = ()) -
         dur.max().alias("max_ns"),
         dur.min().alias("min_ns"),
         pl.col("tensor_cores").first().cast(pl.String).alias("uses_tensor_cores"),
-        _weighted("blocks_per_sm").alias("mean_blocks_per_sm"),
-        _weighted("occupancy_frac").alias("mean_occupancy_frac"),
+        _weighted_mean("blocks_per_sm").alias("mean_blocks_per_sm"),
+        _weighted_mean("occupancy_frac").alias("mean_occupancy_frac"),
         pl.col("is_communication").any(),
         pl.col("communication_rule").cast(pl.String).drop_nulls().first(),
         *(pl.col(name).cast(pl.String).drop_nulls().first() for name in texts),
     ]
-    summed = rows.with_columns(by).group_by(names).agg(costs)
-    keys = [pl.col(name).cast(pl.String) for name in names if summed.schema[name] == pl.Enum]
-    return summed.with_columns(keys).sort("total_ns", *names, descending=[True, *(False for _ in names)])
+    sums = rows.with_columns(by).group_by(names).agg(costs)
+    keys = [pl.col(name).cast(pl.String) for name in names if sums.schema[name] == pl.Enum]
+    return sums.with_columns(keys).sort("total_ns", *names, descending=[True, *(False for _ in names)])
 
 
-def _weighted(name: str) -> pl.Expr:
+def _weighted_mean(name: str) -> pl.Expr:
     """Mean, weighted by duration, over calls that have the value; unweighted if all durations are 0."""
     is_known = pl.col(name).is_not_nan()
     value, weight = pl.col(name).filter(is_known), pl.col("dur_ns").filter(is_known)

@@ -21,7 +21,7 @@ from ...names.regex import regex
 from ...trace.model import Trace
 from ..recording.options import reason_in_trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
-from .matrix_work import FORMULAS, Unknown, matrix_work
+from .matrix_work import FORMULAS, UnknownWork, matrix_work
 from .memory_work import NO_MODEL, memory_work
 from .roofline import Limits, roof, why_impossible
 
@@ -129,11 +129,11 @@ class KernelWork:
     @classmethod
     def of(cls, trace: Trace, kernels: pl.DataFrame) -> KernelWork:
         """The work behind some kernels of a trace, of which `kernels` has KERNEL_COLUMNS."""
-        rows = _named(trace, kernels)
+        rows = _with_calls(trace, kernels)
         keys = ["unit_name", *ARGUMENTS[1:], "device", "family"]
         total = max(int(kernels["dur_ns"].sum()), 1)
         longest = pl.col("of_name_ns").arg_max()
-        summed = (
+        sums = (
             rows.with_columns(of_name_ns=pl.col("dur_ns").sum().over(*keys, "name"))
             .group_by(keys)
             .agg(
@@ -155,21 +155,21 @@ class KernelWork:
             .sort("time_ns", *keys, descending=[True, *(False for _ in keys)])
         )
         limits = Limits.of(trace)
-        units = (_group(row, limits, least=_LEAST_SHARE * total) for row in summed.drop("row").rows(named=True))
+        units = (_group(row, limits, least=_LEAST_SHARE * total) for row in sums.drop("row").rows(named=True))
         groups = tuple(replace(unit, reason=reason_in_trace(trace, unit.reason)) for unit in units)
         group = np.zeros(kernels.height, np.int64)
-        number = np.repeat(np.arange(summed.height), summed["row"].list.len().to_numpy())
-        group[summed["row"].explode().to_numpy() if summed.height else []] = number
+        number = np.repeat(np.arange(sums.height), sums["row"].list.len().to_numpy())
+        group[sums["row"].explode().to_numpy() if sums.height else []] = number
         return cls(group, groups, limits)
 
 
-def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
+def _with_calls(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
     """The kernels with the call that they count for, its inputs, and their family."""
     host = trace.all_host_events
     op = kernels["op"].to_numpy()
     call = gather(matrix_call_of_host_rows(trace), op)
     unit = np.where(call >= 0, call, op)
-    place = pl.Series(unit, dtype=pl.Int64).replace(NONE, None)
+    unit_rows = pl.Series(unit, dtype=pl.Int64).replace(NONE, None)
     replays = map_categories(trace.launches["name"], launches_graph).astype(bool)
     rows = kernels.select(
         "name",
@@ -181,9 +181,9 @@ def _named(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
         "grid",
         row=pl.int_range(pl.len(), dtype=pl.Int64),
         unit=pl.Series(unit, dtype=pl.Int64),
-        unit_name=host["name"].gather(place),
+        unit_name=host["name"].gather(unit_rows),
         is_replayed=pl.Series(gather(replays, kernels["launch"].to_numpy(), missing=False), dtype=pl.Boolean),
-        **{name: host[name].gather(place) for name in ARGUMENTS[1:]},
+        **{name: host[name].gather(unit_rows) for name in ARGUMENTS[1:]},
     )
     by = ["name", "unit_name", "input_types"]
     kinds = rows.select(by).unique()
@@ -255,30 +255,30 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
         if impossible := why_impossible(share, at_roof["bound_by"], at_roof["work_bytes"]):
             return Group(**group, reason=impossible)
         return Group(**group, **at_roof)
-    except Unknown as unknown:
-        return Group(**group, reason=str(unknown))
+    except UnknownWork as error:
+        return Group(**group, reason=str(error))
 
 
 def _at_roof(row: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """The roof of a group, or of a matmul whose roof is unknown the work alone, and the reason.
 
     Raises:
-        Unknown: Neither is known; the message says why.
+        UnknownWork: Neither is known; the message says why.
     """
     name, calls = row["unit_name"], row["units"]
     inputs = (row["input_shapes"], row["input_types"])
     if name not in FORMULAS:
         if row["family"] in _MATRICES:  # its kernel multiplies matrices, whatever the operator is called
-            raise Unknown(NO_MODEL)
-        moved = memory_work(name, *inputs, row["name"])
+            raise UnknownWork(NO_MODEL)
+        moved_bytes = memory_work(name, *inputs, row["name"])
         if limits.peaks is None:
-            raise Unknown(limits.reason)
+            raise UnknownWork(limits.reason)
         bandwidth = limits.peaks.bandwidth
-        roof_ns = calls * moved / bandwidth * 1e9
-        return {"roof_ns": roof_ns, "bound_by": "memory", "bytes_per_s": bandwidth, "work_bytes": moved}
+        roof_ns = calls * moved_bytes / bandwidth * 1e9
+        return {"roof_ns": roof_ns, "bound_by": "memory", "bytes_per_s": bandwidth, "work_bytes": moved_bytes}
     work = matrix_work(name, *inputs, row["concrete_inputs"])
     if work.dtype is None:
-        raise Unknown("Its number format has no known size.")
+        raise UnknownWork("Its number format has no known size.")
     of_call = {"number_format": work.dtype, "work_flop": work.flop, "work_bytes": work.moved_bytes}
     if limits.peaks is None:
         return {**of_call, "reason": limits.reason}

@@ -30,25 +30,27 @@ def launch_outcomes(trace: Trace) -> pl.DataFrame:
     calls, device = trace.launches, trace.device_events
     call_end = (calls["start_ns"] + calls["dur_ns"]).to_numpy()
     launch = device["launch"].to_numpy()
-    linked = np.flatnonzero(launch >= 0)
+    launched_rows = np.flatnonzero(launch >= 0)
     rows = scatter_add(launch, np.ones(launch.size, np.int64), calls.height)
-    spent = scatter_add(launch, device["dur_ns"].to_numpy(), calls.height)
+    device_ns = scatter_add(launch, device["dur_ns"].to_numpy(), calls.height)
     first = np.full(calls.height, NONE, np.int64)
-    first[launch[linked[::-1]]] = linked[::-1]  # device rows are sorted by start: the earliest is written last
-    launching = np.flatnonzero(first >= 0)
+    first[launch[launched_rows[::-1]]] = launched_rows[::-1]  # sorted by start: the earliest is written last
+    launching_calls = np.flatnonzero(first >= 0)
     delay, is_empty = np.full(calls.height, NONE, np.int64), np.zeros(calls.height, bool)
-    start, reached = device["start_ns"].to_numpy(), _reached_before(trace)
-    delay[launching] = np.maximum(start[first[launching]] - call_end[launching], 0)
-    is_empty[launching] = reached[first[launching]] <= call_end[launching]
-    outcomes = pl.DataFrame({"device_rows": rows, "device_ns": spent, "delay_ns": delay, "hit_empty_queue": is_empty})
+    start, earlier_end = device["start_ns"].to_numpy(), _earlier_ends(trace)
+    delay[launching_calls] = np.maximum(start[first[launching_calls]] - call_end[launching_calls], 0)
+    is_empty[launching_calls] = earlier_end[first[launching_calls]] <= call_end[launching_calls]
+    outcomes = pl.DataFrame(
+        {"device_rows": rows, "device_ns": device_ns, "delay_ns": delay, "hit_empty_queue": is_empty}
+    )
     return outcomes.with_columns(delay_ns=pl.when(pl.col("delay_ns") >= 0).then("delay_ns"))
 
 
-def _reached_before(trace: Trace) -> Ints:
+def _earlier_ends(trace: Trace) -> Ints:
     """When the rows before each one on its stream had ended; the smallest integer if there is none."""
     start, dur = (trace.device_events[name].to_numpy() for name in ("start_ns", "dur_ns"))
-    reached = np.full(start.size, np.iinfo(np.int64).min)
+    earlier_end = np.full(start.size, np.iinfo(np.int64).min)
     for _, _, rows in axes(trace, "stream"):
         earlier = rows[:-1]
-        reached[rows[1:]] = np.maximum.accumulate(start[earlier] + dur[earlier])
-    return reached
+        earlier_end[rows[1:]] = np.maximum.accumulate(start[earlier] + dur[earlier])
+    return earlier_end

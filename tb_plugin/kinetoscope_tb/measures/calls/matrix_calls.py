@@ -55,9 +55,9 @@ def each_matrix_call(trace: Trace) -> pl.DataFrame:
     if device.is_empty():
         calls = calls.with_columns(host["dur_ns"].gather(rows).alias("time_ns"), device=None, tensor_ns=0, unknown_ns=0)
     else:
-        place = np.full(host.height, NONE, np.int32)
-        place[rows] = np.arange(rows.size, dtype=np.int32)
-        calls = calls.hstack(_launched(device, gather(place, _call_of(trace, rows)), rows.size))
+        number = np.full(host.height, NONE, np.int32)
+        number[rows] = np.arange(rows.size, dtype=np.int32)
+        calls = calls.hstack(_device_times(device, gather(number, _call_of(trace, rows)), rows.size))
     return calls
 
 
@@ -68,27 +68,27 @@ def matrix_call_of_host_rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np
 
 def _rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     host = trace.all_host_events
-    counted = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
-    counted &= (host["kind"] == "operator").to_numpy()
-    return _chosen(counted, host["parent"].to_numpy(), host["name"].to_physical().fill_null(0).to_numpy())
+    is_matrix_op = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
+    is_matrix_op &= (host["kind"] == "operator").to_numpy()
+    return _rows_to_count(is_matrix_op, host["parent"].to_numpy(), host["name"].to_physical().fill_null(0).to_numpy())
 
 
 def _call_of(
     trace: Trace, rows: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    chosen = np.zeros(trace.all_host_events.height, bool)
-    chosen[rows] = True
-    return nearest(chosen, trace.all_host_events["parent"].to_numpy())
+    is_call = np.zeros(trace.all_host_events.height, bool)
+    is_call[rows] = True
+    return nearest(is_call, trace.all_host_events["parent"].to_numpy())
 
 
-def _chosen(
-    counted: np.ndarray[tuple[int], np.dtype[np.bool_]],
+def _rows_to_count(
+    is_matrix_op: np.ndarray[tuple[int], np.dtype[np.bool_]],
     parent: np.ndarray[tuple[int], np.dtype[np.int32]],
     name: np.ndarray[tuple[int], np.dtype[np.uint32]],
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The rows that count: not inside a counted row of another name, and not around one of the same name."""
-    rows = np.flatnonzero(counted)
-    above = gather(nearest(counted, parent), parent)[rows]
+    """The rows that count: not inside a matrix operator of another name, and not around one of the same name."""
+    rows = np.flatnonzero(is_matrix_op)
+    above = gather(nearest(is_matrix_op, parent), parent)[rows]
     has_outer = above >= 0
     is_same = np.zeros(rows.size, bool)
     is_same[has_outer] = name[above[has_outer]] == name[rows[has_outer]]
@@ -101,7 +101,9 @@ def _chosen(
     return rows[~is_inside[rows] & ~is_around[rows]]
 
 
-def _launched(device: pl.DataFrame, call_of: np.ndarray[tuple[int], np.dtype[np.int32]], calls: int) -> pl.DataFrame:
+def _device_times(
+    device: pl.DataFrame, call_of: np.ndarray[tuple[int], np.dtype[np.int32]], calls: int
+) -> pl.DataFrame:
     """Device and times of each call; `call_of`: of each host row, the call that it counts for."""
     call = gather(call_of, device["op"].to_numpy())
     mine = np.flatnonzero(call >= 0)

@@ -1,7 +1,7 @@
 """FLOPs and bytes of an operator's call, from the recorded shapes of its inputs.
 
 A multiply-add counts as two operations. Bytes are the minimum: each input and output once, as if caches were perfect.
-Missing information raises `Unknown` with a reason; nothing is guessed. The formulas for matmuls, convolutions and
+Missing information raises `UnknownWork` with a reason; nothing is guessed. The formulas for matmuls, convolutions and
 attention are those of torch.utils.flop_counter, except that causal attention counts only the pairs attended to.
 """
 
@@ -44,7 +44,7 @@ DTYPES = {
 _SCALAR_TYPE_BYTES = {5: 2, 6: 4, 7: 8, 15: 2, 23: 1, 24: 1}  # c10::ScalarType of an output: Half, Float, Double …
 
 
-class Unknown(Exception):
+class UnknownWork(Exception):
     """The work of the call isn't known; the message says why."""
 
 
@@ -75,26 +75,26 @@ class Inputs:
         """A tensor's sizes.
 
         Raises:
-            Unknown: It isn't recorded, or has another number of dimensions.
+            UnknownWork: It isn't recorded, or has another number of dimensions.
         """
         sizes = self.shapes[index] if index < len(self.shapes) else []
         if not sizes or not isinstance(sizes, list) or not all(isinstance(n, int) and n >= 0 for n in sizes):
-            raise Unknown(ODD_SHAPES)
+            raise UnknownWork(ODD_SHAPES)
         if dimensions and len(sizes) not in dimensions:
-            raise Unknown(ODD_SHAPES)
+            raise UnknownWork(ODD_SHAPES)
         return tuple(sizes)
 
     def value(self, index: int, otherwise: str) -> Any:
         """A number, bool or list argument.
 
         Raises:
-            Unknown: It isn't recorded; the message is `otherwise`.
+            UnknownWork: It isn't recorded; the message is `otherwise`.
         """
         text = self.values[index] if index < len(self.values) else ""
         try:
             return json.loads(str(text).lower().translate(_TUPLE))
         except (ValueError, RecursionError):
-            raise Unknown(otherwise) from None
+            raise UnknownWork(otherwise) from None
 
     def format(self, index: int) -> tuple[str | None, int | None]:
         """Number format and bytes per element of a tensor."""
@@ -105,13 +105,13 @@ def matrix_work(name: str, shapes: str | None, types: str | None, values: str | 
     """Return the work of a call of an operator of FORMULAS; the texts are as in the trace.
 
     Raises:
-        Unknown: It can't be computed; the message says why.
+        UnknownWork: It can't be computed; the message says why.
     """
     if shapes is None:
-        raise Unknown(NO_SHAPES)
+        raise UnknownWork(NO_SHAPES)
     work = FORMULAS[name](Inputs(*(parse_list(text) for text in (shapes, types, values))))
     if not 0 <= work.flop <= _MOST_FLOP or not 0 <= (work.moved_bytes or 0) <= _MOST_BYTES:
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     return work
 
 
@@ -119,12 +119,12 @@ def parse_list(text: str | None) -> list[Any]:
     """The list that an argument of an event holds as JSON; empty if it holds something else, or nothing.
 
     Raises:
-        Unknown: It isn't JSON.
+        UnknownWork: It isn't JSON.
     """
     try:
         value = json.loads(text or "[]")
     except (ValueError, RecursionError):
-        raise Unknown(ODD_SHAPES) from None
+        raise UnknownWork(ODD_SHAPES) from None
     return value if isinstance(value, list) else []
 
 
@@ -138,7 +138,7 @@ def element_count(shapes: str | None) -> int:
     """
     try:
         return min(max(_sum_of(parse_list(shapes)), 0), _MOST_ELEMENTS)
-    except (Unknown, RecursionError):
+    except (UnknownWork, RecursionError):
         return 0
 
 
@@ -146,7 +146,7 @@ def input_elements(shapes: str | None) -> list[int]:
     """The same of each of the inputs; none where they can't be shapes."""
     try:
         return [min(max(_sum_of([part]), 0), _MOST_ELEMENTS) for part in parse_list(shapes)]
-    except (Unknown, RecursionError):
+    except (UnknownWork, RecursionError):
         return []
 
 
@@ -170,7 +170,7 @@ def _matmul(first: int, second: int, *, addend: int | None = None) -> Callable[[
     def work(inputs: Inputs) -> MatrixWork:
         a, b = inputs.shape(first, (2, 3)), inputs.shape(second, (2, 3))
         if a[:-2] != b[:-2] or a[-1] != b[-2]:
-            raise Unknown(ODD_SHAPES)
+            raise UnknownWork(ODD_SHAPES)
         out = math.prod(a[:-1]) * b[-1]
         addend_size = math.prod(inputs.shape(addend)) if addend is not None else 0
         return _work(inputs, first, 2 * out * a[-1], math.prod(a) + math.prod(b) + out + addend_size)
@@ -182,7 +182,7 @@ def _matvec(first: int, second: int) -> Callable[[Inputs], MatrixWork]:
     def work(inputs: Inputs) -> MatrixWork:
         (n, k), (length,) = inputs.shape(first, (2,)), inputs.shape(second, (1,))
         if k != length:
-            raise Unknown(ODD_SHAPES)
+            raise UnknownWork(ODD_SHAPES)
         return _work(inputs, first, 2 * n * k, n * k + k + n)
 
     return work
@@ -192,7 +192,7 @@ def _linear(inputs: Inputs) -> MatrixWork:
     """[…, k] × [m, k] transposed, plus bias."""
     a, (m, k) = inputs.shape(0), inputs.shape(1, (2,))
     if a[-1] != k:
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     rows = math.prod(a[:-1])
     return _work(inputs, 0, 2 * rows * m * k, rows * k + m * k + rows * m)
 
@@ -203,7 +203,7 @@ def _other_output(output: int | None) -> Callable[[Inputs], MatrixWork]:
     def work(inputs: Inputs) -> MatrixWork:
         (n, k), (k2, m) = inputs.shape(0, (2,)), inputs.shape(1, (2,))
         if k != k2:
-            raise Unknown(ODD_SHAPES)
+            raise UnknownWork(ODD_SHAPES)
         size: int | None = 4
         if output is not None:
             kind = inputs.values[output] if output < len(inputs.values) else ""
@@ -219,7 +219,7 @@ def _grouped_work(inputs: Inputs) -> MatrixWork:
     """Each row of [n, k] belongs to one of the groups of [g, k, m]; other forms split k or have a group per matrix."""
     a, b = inputs.shape(0, (2, 3)), inputs.shape(1, (2, 3))
     if a[-1] != b[-2] or (len(a) == len(b) == 3 and a[0] != b[0]):
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     rows = math.prod(a[:-1])
     flop = 2 * rows * a[-1] * b[-1]
     if len(a) == len(b) == 2:  # k is split among groups, and no shape has their number
@@ -236,7 +236,7 @@ def _convolution_flop(x: Shape, w: Shape, out: Sequence[int], *, is_transposed: 
 def _per_dimension(values: Any, dimensions: int) -> list[int]:
     numbers_in = values if isinstance(values, list) else [values]
     if len(numbers_in) not in (1, dimensions) or not all(isinstance(v, int) for v in numbers_in):
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     return numbers_in * dimensions if len(numbers_in) == 1 else numbers_in
 
 
@@ -244,7 +244,7 @@ def _convolution(inputs: Inputs) -> MatrixWork:
     """aten::convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)."""
     x, w = inputs.shape(0, (3, 4, 5)), inputs.shape(1, (3, 4, 5))
     if len(x) != len(w):
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     n = len(x) - 2
     stride, padding, dilation = (_per_dimension(inputs.value(index, NO_VALUES), n) for index in (3, 4, 5))
     is_transposed = bool(inputs.value(6, NO_VALUES))
@@ -257,7 +257,7 @@ def _convolution(inputs: Inputs) -> MatrixWork:
         out = [(i + 2 * p - d * (k - 1) - 1) // s + 1 if s > 0 else -1 for i, k, s, p, d in rows]
         channels = w[0]
     if min(out) < 0:
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     numbers = math.prod(x) + math.prod(w) + x[0] * channels * math.prod(out)
     return _work(inputs, 0, _convolution_flop(x, w, out, is_transposed=is_transposed), numbers)
 
@@ -266,11 +266,11 @@ def _convolution_backward(inputs: Inputs) -> MatrixWork:
     """aten::convolution_backward(grad_output, input, weight, bias_sizes, stride, …, transposed, …, output_mask)."""
     grad, x, w = (inputs.shape(index, (3, 4, 5)) for index in range(3))
     if not len(grad) == len(x) == len(w):
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     is_transposed = bool(inputs.value(7, NO_MASK))
     mask = inputs.value(10, NO_MASK)
     if not isinstance(mask, list) or len(mask) < 2:
-        raise Unknown(ODD_SHAPES)
+        raise UnknownWork(ODD_SHAPES)
     to_input, to_weight = bool(mask[0]), bool(mask[1])
     once = _convolution_flop(x, w, grad[2:], is_transposed=is_transposed)
     sizes = math.prod(grad), math.prod(x), math.prod(w)
@@ -287,7 +287,7 @@ def _attention(query: int, causal: Callable[[Inputs], int], *, backward: bool) -
     def work(inputs: Inputs) -> MatrixWork:
         q, k, v = (inputs.shape(query + i, (4,)) for i in range(3))
         if q[0] != k[0] or k[:3] != v[:3] or q[3] != k[3]:
-            raise Unknown(ODD_SHAPES)
+            raise UnknownWork(ODD_SHAPES)
         is_causal = bool(inputs.value(causal(inputs), "Whether attention was causal wasn't recorded."))
         pairs = q[0] * q[1] * _pairs(q[2], k[2], is_causal=is_causal)
         out = math.prod(q[:3]) * v[3]
@@ -369,7 +369,7 @@ def product_sizes(name: str, shapes: str | None) -> ProductSizes | None:
     try:
         inputs = Inputs(parse_list(shapes), (), ())
         a, b = inputs.shape(first, (2, 3)), inputs.shape(first + 1, (2, 3))
-    except Unknown:
+    except UnknownWork:
         return None
     if len(a) != len(b) or a[-1] != b[-2] or a[:-2] != b[:-2]:
         return None

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...names.collectives import element_bytes
 from ...names.regex import regex
-from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, Unknown, parse_list
+from .matrix_work import NO_SHAPES, ODD_SHAPES, Shape, UnknownWork, parse_list
 
 NO_MODEL = "No model of its work exists."
 NO_LIST_SHAPES = "Its inputs are lists of tensors, of which torch recorded no shapes."
@@ -51,43 +51,43 @@ class _Inputs:
         self.shapes, self.types = parse_list(shapes), parse_list(types)
         self.kernel = kernel
 
-    def shape(self, place: int) -> Shape:
+    def shape(self, index: int) -> Shape:
         """The sizes of a tensor.
 
         Raises:
-            Unknown: There is none.
+            UnknownWork: There is none.
         """
-        sizes = self.shapes[place] if place < len(self.shapes) else []
+        sizes = self.shapes[index] if index < len(self.shapes) else []
         if not _is_shape(sizes):
-            raise Unknown(ODD_SHAPES)
+            raise UnknownWork(ODD_SHAPES)
         return tuple(sizes)
 
-    def element(self, place: int) -> int:
-        """Bytes of an element of the tensor at a place.
+    def element(self, index: int) -> int:
+        """Bytes of an element of the tensor at an index.
 
         Raises:
-            Unknown: Its type isn't recorded.
+            UnknownWork: Its type isn't recorded.
         """
-        size = element_bytes(str(self.types[place])) if place < len(self.types) else None
+        size = element_bytes(str(self.types[index])) if index < len(self.types) else None
         if size is None:
-            raise Unknown(NO_TYPE)
+            raise UnknownWork(NO_TYPE)
         return size
 
-    def bytes(self, place: int) -> int:
-        """Bytes of the tensor at a place."""
-        return math.prod(self.shape(place)) * self.element(place)
+    def bytes(self, index: int) -> int:
+        """Bytes of the tensor at an index."""
+        return math.prod(self.shape(index)) * self.element(index)
 
     @property
     def tensors(self) -> list[int]:
-        """The places of all tensors; scalars and tensors without dimensions have no size worth counting."""
-        return [place for place, sizes in enumerate(self.shapes) if _is_shape(sizes)]
+        """The indices of all tensors; scalars and tensors without dimensions have no size worth counting."""
+        return [index for index, sizes in enumerate(self.shapes) if _is_shape(sizes)]
 
     def lists(self) -> list[int]:
         """The elements of each list of tensors."""
         return [
-            sum(math.prod(sizes) for sizes in each)
-            for each in self.shapes
-            if isinstance(each, list) and each and all(map(_is_shape, each))
+            sum(math.prod(sizes) for sizes in shapes)
+            for shapes in self.shapes
+            if isinstance(shapes, list) and shapes and all(map(_is_shape, shapes))
         ]
 
     @property
@@ -105,63 +105,63 @@ def _is_shape(sizes: Any) -> bool:
 def _broadcast(shapes: Sequence[Shape]) -> int:
     """Elements of the broadcast shape; of the largest input where the shapes don't broadcast, as a group norm's."""
     width = max(map(len, shapes))
-    aligned = [(1,) * (width - len(shape)) + shape for shape in shapes]
-    sizes = [max(column) if 0 not in column else 0 for column in zip(*aligned, strict=True)]
-    fits = all(size in (1, most) for shape in aligned for size, most in zip(shape, sizes, strict=True))
+    aligned_shapes = [(1,) * (width - len(shape)) + shape for shape in shapes]
+    sizes = [max(column) if 0 not in column else 0 for column in zip(*aligned_shapes, strict=True)]
+    fits = all(size in (1, most) for shape in aligned_shapes for size, most in zip(shape, sizes, strict=True))
     return math.prod(sizes) if fits else max(math.prod(shape) for shape in shapes)
 
 
-def _pointwise(inputs: _Inputs, *, is_in_place: bool, written: int | None = None) -> int:
-    """Read all tensors and write one; `written` are the bytes of an element of the result, if it has its own type."""
-    places = inputs.tensors
-    if not places:
-        raise Unknown(inputs.why_no_sizes)
-    read = sum(map(inputs.bytes, places))
+def _pointwise(inputs: _Inputs, *, is_in_place: bool, result_element: int | None = None) -> int:
+    """Read all tensors and write one; `result_element`: bytes of an element of the result, if it has its own type."""
+    tensors = inputs.tensors
+    if not tensors:
+        raise UnknownWork(inputs.why_no_sizes)
+    read = sum(map(inputs.bytes, tensors))
     if is_in_place:
-        return read + inputs.bytes(places[0])
-    return read + _broadcast([inputs.shape(p) for p in places]) * (written or max(map(inputs.element, places)))
+        return read + inputs.bytes(tensors[0])
+    return read + _broadcast([inputs.shape(p) for p in tensors]) * (result_element or max(map(inputs.element, tensors)))
 
 
-def _batch_normalized(inputs: _Inputs) -> int:
+def _batch_norm_bytes(inputs: _Inputs) -> int:
     """Two passes over the batch, since its statistics must be known before the first element can be written."""
-    whole = max(math.prod(inputs.shape(place)) for place in inputs.tensors) if inputs.tensors else 0
+    whole = max(math.prod(inputs.shape(index)) for index in inputs.tensors) if inputs.tensors else 0
     return sum(inputs.bytes(p) for p in inputs.tensors if math.prod(inputs.shape(p)) == whole) + _pointwise(
         inputs, is_in_place=False
     )
 
 
-def _copied(inputs: _Inputs) -> int:
+def _copy_bytes(inputs: _Inputs) -> int:
     """aten::copy_(to, from): read one tensor, write the other."""
     return inputs.bytes(0) + inputs.bytes(1)
 
 
-def _embedded(inputs: _Inputs) -> int:
+def _embedding_bytes(inputs: _Inputs) -> int:
     """aten::embedding(weight, indices): read each index and its row (a repeated one once), write the rows."""
     rows, width = inputs.shape(0)[0], math.prod(inputs.shape(0)[1:])
-    chosen, size = math.prod(inputs.shape(1)), inputs.element(0)
-    return inputs.bytes(1) + (min(rows, chosen) + chosen) * width * size
+    lookups, size = math.prod(inputs.shape(1)), inputs.element(0)
+    return inputs.bytes(1) + (min(rows, lookups) + lookups) * width * size
 
 
 _IN_KERNEL = regex(r"(?:Functor|Op)<(?P<type>float|double|c10::Half|c10::BFloat16)\b")
 _OF_CAT = regex(r"CatArrayBatchedCopy(?:_contig|_aligned16_contig)?<.*?OpaqueType<(?P<bytes>[1-8])u")
 
 
-def _concatenated(inputs: _Inputs) -> int:
+def _cat_bytes(inputs: _Inputs) -> int:
     """aten::cat: lists have no type in the trace, but the kernel's name has the size of an element."""
     match, lists = _OF_CAT.search(inputs.kernel), inputs.lists()
     if not match or not lists:
-        raise Unknown(NO_TYPE if lists else inputs.why_no_sizes)
+        raise UnknownWork(NO_TYPE if lists else inputs.why_no_sizes)
     return 2 * sum(lists) * int(match["bytes"])
 
 
-def _of_lists(written: int) -> Callable[[_Inputs], int]:
+def _of_lists(written_lists: int) -> Callable[[_Inputs], int]:
     """Read every tensor of all lists, and write the tensors of so many lists."""
 
     def work(inputs: _Inputs) -> int:
         match, lists = _IN_KERNEL.search(inputs.kernel), inputs.lists()
         if not match or not lists:
-            raise Unknown(NO_TYPE if lists else inputs.why_no_sizes)
-        return (sum(lists) + written * lists[0]) * (element_bytes(match["type"]) or 0)
+            raise UnknownWork(NO_TYPE if lists else inputs.why_no_sizes)
+        return (sum(lists) + written_lists * lists[0]) * (element_bytes(match["type"]) or 0)
 
     return work
 
@@ -169,7 +169,7 @@ def _of_lists(written: int) -> Callable[[_Inputs], int]:
 def _every_tensor(inputs: _Inputs) -> int:
     """A kernel whose outputs are among its arguments, as those of servers are: each of them once."""
     if not inputs.tensors:
-        raise Unknown(inputs.why_no_sizes)
+        raise UnknownWork(inputs.why_no_sizes)
     return sum(map(inputs.bytes, inputs.tensors))
 
 
@@ -184,15 +184,15 @@ def _inductor(inputs: _Inputs) -> int:
 _MODELS: tuple[tuple[re.Pattern[str], Callable[[_Inputs], int]], ...] = tuple(
     (regex(names if "::" in names or names.startswith("triton_") else rf"aten::(?:{names})"), model)
     for names, model in (
-        (r"copy_", _copied),
+        (r"copy_", _copy_bytes),
         (r"(?:fill|zero)_", lambda inputs: inputs.bytes(0)),
         (rf"(?:{_POINTWISE})_", lambda inputs: _pointwise(inputs, is_in_place=True)),
-        (rf"(?:{_COMPARED})", lambda inputs: _pointwise(inputs, is_in_place=False, written=1)),
+        (rf"(?:{_COMPARED})", lambda inputs: _pointwise(inputs, is_in_place=False, result_element=1)),
         (rf"(?:{_POINTWISE}|{_ROWWISE})", lambda inputs: _pointwise(inputs, is_in_place=False)),
-        (r"(?:native|cudnn|miopen)_batch_norm(?:_backward)?", _batch_normalized),
+        (r"(?:native|cudnn|miopen)_batch_norm(?:_backward)?", _batch_norm_bytes),
         (rf"(?:{_REDUCED})", lambda inputs: inputs.bytes(0)),
-        (r"embedding", _embedded),
-        (r"cat", _concatenated),
+        (r"embedding", _embedding_bytes),
+        (r"cat", _cat_bytes),
         (r"_fused_adamw?_", _of_lists(3)),  # parameters, gradients, two moments; all but the gradients are written
         (r"_foreach_\w+_", _of_lists(1)),
         (r"triton_(?:poi|red|per)_fused_\w+", _inductor),
@@ -211,14 +211,14 @@ def memory_work(name: str, shapes: str | None, types: str | None, kernel: str = 
         kernel: A kernel that it launched: where the inputs are lists, only its name has their type.
 
     Raises:
-        Unknown: They aren't known; the message says why.
+        UnknownWork: They aren't known; the message says why.
     """
     model = next((model for pattern, model in _MODELS if pattern.fullmatch(name)), None)
     if model is None:
-        raise Unknown(NO_EXPERTS if _EXPERTS.search(name) else NO_MODEL)
+        raise UnknownWork(NO_EXPERTS if _EXPERTS.search(name) else NO_MODEL)
     if shapes is None:
-        raise Unknown(NO_SHAPES)
-    moved = model(_Inputs(shapes, types, kernel))
-    if not 0 <= moved <= _MOST_BYTES:
-        raise Unknown(ODD_SHAPES)
-    return moved
+        raise UnknownWork(NO_SHAPES)
+    moved_bytes = model(_Inputs(shapes, types, kernel))
+    if not 0 <= moved_bytes <= _MOST_BYTES:
+        raise UnknownWork(ODD_SHAPES)
+    return moved_bytes

@@ -22,7 +22,7 @@ from ...trace.model import LIGHTNING, Trace
 from ...trace.results import once_per_trace
 from ...trace.row_filters import Events, calls_of_event
 from .backward import forward_ops
-from .call_tree import CallForest, Ints, MergedTree, Rows, merged, path_texts
+from .call_tree import CallForest, Ints, MergedTree, Rows, merge_calls, path_texts
 
 _MODULE = "nn.Module: "
 _LIGHTNING_MODULE = regex(r"\[pl\]\[module\](?P<type>[^:]*): (?P<path>.*)", re.DOTALL)
@@ -34,7 +34,7 @@ _GRADIENTS_OF_GRADIENTS = 3  # maximum order of differentiation
 class ModuleName(NamedTuple):
     """A module's name to show, its class (None: a hook), and its path in the model, if known."""
 
-    shown: str
+    label: str
     of_class: str | None
     attribute: str | None = None
 
@@ -73,16 +73,16 @@ class ModuleCalls:
         is_hook = map_categories(host["name"], lambda name: name.startswith(LIGHTNING))
         python = np.flatnonzero(trace.all_python_calls["module_id"].to_numpy() >= 0).astype(np.int32)
         forest = CallForest.of(trace, python, np.flatnonzero(is_op | is_hook).astype(np.int32))
-        named = _Named.of(trace, forest, gather(is_hook, forest.host, missing=False))
-        tree = merged(forest.parent, named.code)
-        node, is_backward = _owners(trace, forest, tree, named.is_module)
-        names = tuple(named.names[code] for code in tree.code)
-        calls = tree.sums(np.where(named.code >= 0, tree.node, NONE).astype(np.int32))
-        return cls(tree, names, calls, forest, node, is_backward, named.is_module)
+        row_names = _RowNames.of(trace, forest, gather(is_hook, forest.host, missing=False))
+        tree = merge_calls(forest.parent, row_names.code)
+        node, is_backward = _owners(trace, forest, tree, row_names.is_module)
+        names = tuple(row_names.names[code] for code in tree.code)
+        calls = tree.sums(np.where(row_names.code >= 0, tree.node, NONE).astype(np.int32))
+        return cls(tree, names, calls, forest, node, is_backward, row_names.is_module)
 
     def paths(self) -> list[str]:
         """The path of each node: the names of the modules around it, from the outermost, and its own."""
-        return path_texts([name.shown for name in self.names], self.tree.parent)
+        return path_texts([name.label for name in self.names], self.tree.parent)
 
     def of_rows(self, rows: Rows) -> tuple[Rows, NDArray[np.bool_]]:
         """(module, whether it is backward work) of rows of the forest, which may be NONE."""
@@ -97,9 +97,9 @@ class ModuleCalls:
         forest, python = self.forest, trace.all_python_calls.height
         for of, at in calls_of_event(trace, frame, row):
             number = {"python_calls": at, "host_events": python + at}.get(of, NONE)
-            place = np.flatnonzero(self.is_module & (forest.row == number))
-            if place.size:
-                return int(self.tree.node[place[0]])
+            rows = np.flatnonzero(self.is_module & (forest.row == number))
+            if rows.size:
+                return int(self.tree.node[rows[0]])
         return NONE
 
     def events_of(self, is_chosen: list[bool]) -> Events:
@@ -115,7 +115,7 @@ _module_calls = once_per_trace(ModuleCalls._of)
 
 
 @dataclass(frozen=True)
-class _Named:
+class _RowNames:
     """The names of a forest's rows, as numbers.
 
     Attributes:
@@ -129,15 +129,15 @@ class _Named:
     names: list[ModuleName]
 
     @classmethod
-    def of(cls, trace: Trace, forest: CallForest, is_hook: NDArray[np.bool_]) -> _Named:
+    def of(cls, trace: Trace, forest: CallForest, is_hook: NDArray[np.bool_]) -> _RowNames:
         from_python = np.flatnonzero(forest.is_python)
         from_hook = np.flatnonzero(is_hook)
         calls, code = trace.all_python_calls[forest.row[from_python]], np.full(forest.row.size, NONE, np.int32)
         names, code[from_python] = _python_names(calls)
         hooks = trace.all_host_events["name"].gather(forest.host[from_hook])
         texts = hooks.unique(maintain_order=True)
-        places = pl.Series(range(len(names), len(names) + texts.len()), dtype=pl.Int32)
-        code[from_hook] = hooks.replace_strict(texts, places, return_dtype=pl.Int32).to_numpy() if texts.len() else NONE
+        codes = pl.Series(range(len(names), len(names) + texts.len()), dtype=pl.Int32)
+        code[from_hook] = hooks.replace_strict(texts, codes, return_dtype=pl.Int32).to_numpy() if texts.len() else NONE
         names += [_hook_name(text) for text in texts.cast(pl.String)]
         same = _repeating_hooks(forest, from_hook, code, names)
         for module, hook in np.unique(np.column_stack([code[forest.parent[same]], code[same]]), axis=0):
@@ -155,8 +155,8 @@ def _python_names(calls: pl.DataFrame) -> tuple[list[ModuleName], Rows]:
     ambiguous = set(kinds["name"].filter(kinds["name"].is_duplicated()))
     names = []
     for name, number in kinds.select("name", "module_id").iter_rows():
-        shown = (name or "").removeprefix(_MODULE)
-        names.append(ModuleName(f"{shown} #{number}" if name in ambiguous else shown, _INSTANCE.sub("", shown)))
+        label = (name or "").removeprefix(_MODULE)
+        names.append(ModuleName(f"{label} #{number}" if name in ambiguous else label, _INSTANCE.sub("", label)))
     return names, code.astype(np.int32)
 
 
@@ -185,13 +185,13 @@ def _owners(
     trace: Trace, forest: CallForest, tree: MergedTree, is_module: NDArray[np.bool_]
 ) -> tuple[Rows, NDArray[np.bool_]]:
     """(node, whether it is backward work) of each row of the forest."""
-    place = forest.holding_host_rows(trace.all_host_events.height)
-    forward = gather(place, gather(forward_ops(trace), forest.host))  # of each row, the row of its forward operator
+    row = forest.holding_host_rows(trace.all_host_events.height)
+    forward = gather(row, gather(forward_ops(trace), forest.host))  # of each row, the row of its forward operator
     forward[is_module] = NONE
     decides = nearest(is_module | (forward >= 0), forest.parent)  # the row whose module each row's work belongs to
     is_backward = gather(forward, decides) >= 0
     for _ in range(_GRADIENTS_OF_GRADIENTS):
         decides = np.where(gather(forward, decides) >= 0, gather(decides, gather(forward, decides)), decides)
-    unsettled = gather(forward, decides) >= 0
-    node = np.where(unsettled, NONE, gather(tree.node, decides)).astype(np.int32)
+    is_unsettled = gather(forward, decides) >= 0
+    node = np.where(is_unsettled, NONE, gather(tree.node, decides)).astype(np.int32)
     return node, is_backward & (node >= 0)

@@ -54,9 +54,9 @@ class ModuleTimes:
         python: The part of `forward_host` in which no operator ran.
         forward_device: Device time launched in its calls, `backward_device` by its operators' backward; both are None
             if the trace has no device row.
-        unattributed: Device time that no module and no known operator launched; no other number includes it.
+        unattributed_ns: Device time that no module and no known operator launched; no other number includes it.
         operators: Operators that it called itself in the forward pass.
-        known: Device rows that it launched, by how their module is known (SOURCES).
+        rows_by_source: Device rows that it launched, by how their module is known (SOURCES).
     """
 
     forward_host: Ints
@@ -64,9 +64,9 @@ class ModuleTimes:
     python: Ints
     forward_device: Ints | None
     backward_device: Ints | None
-    unattributed: int
+    unattributed_ns: int
     operators: Ints
-    known: tuple[Ints, ...]
+    rows_by_source: tuple[Ints, ...]
 
     @classmethod
     def of(cls, trace: Trace, modules: ModuleCalls) -> ModuleTimes:
@@ -74,24 +74,24 @@ class ModuleTimes:
         forest, own = modules.forest, modules.forest.self_ns
         is_called = ~modules.is_module & ~modules.is_backward & gather(modules.is_module, forest.parent, missing=True)
         forward_device = backward_device = None
-        unattributed, known = 0, tuple[Ints, ...]()
+        unattributed_ns, rows_by_source = 0, tuple[Ints, ...]()
         if trace.device_events.height:
-            launching, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
-            node, is_backward = modules.of_rows(launching)
-            unattributed = int(dur[launching < 0].sum())
-            forward_device = _per_module(modules, node, dur * ((launching >= 0) & ~is_backward))
+            launch_row, dur = forest.rows_at_launch(trace), trace.device_events["dur_ns"].to_numpy()
+            node, is_backward = modules.of_rows(launch_row)
+            unattributed_ns = int(dur[launch_row < 0].sum())
+            forward_device = _per_module(modules, node, dur * ((launch_row >= 0) & ~is_backward))
             backward_device = _per_module(modules, node, dur * is_backward)
             source = provenance(trace).fill_null(RECORDED)  # a call in the module launched it, outside operators
-            known = tuple(_per_module(modules, node, (source == name).to_numpy()) for name in SOURCES)
+            rows_by_source = tuple(_per_module(modules, node, (source == name).to_numpy()) for name in SOURCES)
         return cls(
             _per_module(modules, modules.node, own * ~modules.is_backward),
             _per_module(modules, modules.node, own * modules.is_backward),
             _per_module(modules, modules.node, own * modules.is_module),
             forward_device,
             backward_device,
-            unattributed,
+            unattributed_ns,
             _per_module(modules, modules.node, is_called),
-            known,
+            rows_by_source,
         )
 
 
@@ -116,8 +116,8 @@ def module_amounts(times: ModuleTimes, total: Callable[[Ints], Ints], own: Calla
     for side, (forward, backward) in parts.items():
         columns |= {f"{side}_self_ns": own(forward + backward), f"{side}_total_ns": total(forward + backward)}
         columns |= {f"forward_{side}_ns": total(forward), f"backward_{side}_ns": total(backward)}
-    if times.known:
-        columns["provenance"] = joined_sources([total(rows[:-1]) > 0 for rows in times.known])
+    if times.rows_by_source:
+        columns["provenance"] = joined_sources([total(rows[:-1]) > 0 for rows in times.rows_by_source])
     return columns
 
 
@@ -129,7 +129,7 @@ def rest_rows(times: ModuleTimes) -> list[dict[str, str | int | None]]:
     if host or device or operators:
         sums = {"device_self_ns": device, "device_total_ns": device, "host_self_ns": host, "host_total_ns": host}
         rows.append({"name": OUTSIDE, "operators": operators, **sums})
-    if times.unattributed:
-        sums = {"device_self_ns": times.unattributed, "device_total_ns": times.unattributed}
+    if times.unattributed_ns:
+        sums = {"device_self_ns": times.unattributed_ns, "device_total_ns": times.unattributed_ns}
         rows.append({"name": UNATTRIBUTED, **sums})
     return rows

@@ -121,9 +121,9 @@ def operator_table(trace: Trace, by: list[str], host: pl.DataFrame | None = None
         },
         schema={**dict.fromkeys(by, pl.String), **OpCosts.schema()},
     )
-    lost = int(trace.device_events.select(pl.col("dur_ns").filter(pl.col("op") < 0).sum()).item())
-    if lost:
-        rest = {"name": UNATTRIBUTED, "device_self_ns": lost, "device_total_ns": lost}
+    unattributed_ns = int(trace.device_events.select(pl.col("dur_ns").filter(pl.col("op") < 0).sum()).item())
+    if unattributed_ns:
+        rest = {"name": UNATTRIBUTED, "device_self_ns": unattributed_ns, "device_total_ns": unattributed_ns}
         rows = pl.concat([rows, pl.DataFrame([rest])], how="diagonal")
     order = ["device_self_ns", "host_self_ns", *by]
     return rows.sort(order, descending=[True, True, *(False for _ in by)], nulls_last=True)
@@ -237,8 +237,8 @@ def _device_times(trace: Trace, calls: Calls) -> dict[str, Any]:
 
 def _provenance(trace: Trace, calls: Calls) -> pl.Series:
     """How the operator of each group's device rows is known; several with commas."""
-    known, group = provenance(trace), gather(calls.own_group, trace.device_events["op"].to_numpy())
-    are_of = ((known == source).fill_null(value=False).to_numpy() for source in SOURCES)
+    op_source, group = provenance(trace), gather(calls.own_group, trace.device_events["op"].to_numpy())
+    are_of = ((op_source == source).fill_null(value=False).to_numpy() for source in SOURCES)
     return joined_sources([scatter_add(group, is_of, calls.first.size) > 0 for is_of in are_of])
 
 

@@ -78,10 +78,10 @@ def _limits(trace: Trace, index: int, devices: Devices) -> Limits:
     rows = trace.device_events.select("name", "device").filter(pl.col("device") == index)
     names = rows["name"].unique().cast(pl.String).drop_nulls()
     architectures = {architecture for name in names if (architecture := architecture_of(name))}
-    shared = architecture_peaks(architectures.pop()) if len(architectures) == 1 else None
-    if shared is None:
+    common_peaks = architecture_peaks(architectures.pop()) if len(architectures) == 1 else None
+    if common_peaks is None:
         return Limits(None, NO_DEVICE_NAME, is_named=False)
-    return Limits(shared, name=shared.name, is_named=False, multiprocessors=shared.multiprocessors)
+    return Limits(common_peaks, name=common_peaks.name, is_named=False, multiprocessors=common_peaks.multiprocessors)
 
 
 @dataclass(frozen=True)

@@ -90,10 +90,10 @@ def unfused_attention(trace: Trace, kernels: pl.DataFrame) -> UnfusedAttention |
         return None
     ops = _launching_ops(trace, kernels)
     keys = ["name", "input_shapes", "input_types"]
-    known = ops.select(keys).unique()
-    described = [_describe(*row) for row in known.rows()]
-    columns = [pl.Series(field, [getattr(shape, field) for shape in described]) for field in _Shape._fields]
-    ops = ops.join(known.with_columns(columns), keys, "left", nulls_equal=True, maintain_order="left")
+    distinct_inputs = ops.select(keys).unique()
+    shapes = [_describe(*row) for row in distinct_inputs.rows()]
+    columns = [pl.Series(field, [getattr(shape, field) for shape in shapes]) for field in _Shape._fields]
+    ops = ops.join(distinct_inputs.with_columns(columns), keys, "left", nulls_equal=True, maintain_order="left")
     is_member, is_softmax = _members(ops)
     if not is_softmax.any():
         return None
@@ -137,7 +137,7 @@ def _parents(trace: Trace, rows: NDArray[np.int64]) -> pl.Series:
 def _describe(name: str, shapes: str | None, types: str | None) -> _Shape:
     sizes = product_sizes(name, shapes)
     if sizes is not None:
-        operands = [sizes.batch * each for each in (sizes.m * sizes.k, sizes.k * sizes.n, sizes.m * sizes.n)]
+        operands = [sizes.batch * elements for elements in (sizes.m * sizes.k, sizes.k * sizes.n, sizes.m * sizes.n)]
         if max(operands) > _MOST_ELEMENTS:
             return _Shape()
         element = DTYPES.get(_first_type(types), (None, 2))[1]
@@ -166,22 +166,22 @@ def _scores(size: int, rows: int, columns: int) -> str:
 
 def _tensors(shapes: str | None) -> list[list[int]]:
     try:
-        listed = json.loads(shapes or "[]")
+        value = json.loads(shapes or "[]")
     except (ValueError, RecursionError):
         return []
     return [
         sizes
-        for sizes in (listed if isinstance(listed, list) else [])
+        for sizes in (value if isinstance(value, list) else [])
         if isinstance(sizes, list) and sizes and all(isinstance(n, int) and n > 0 for n in sizes)
     ]
 
 
 def _first_type(types: str | None) -> str:
     try:
-        listed = json.loads(types or "[]")
+        value = json.loads(types or "[]")
     except (ValueError, RecursionError):
         return ""
-    return str(listed[0]) if isinstance(listed, list) and listed else ""
+    return str(value[0]) if isinstance(value, list) and value else ""
 
 
 def _members(ops: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -192,7 +192,7 @@ def _members(ops: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     softmax = np.flatnonzero(column["is_softmax"])
     scores = column["read"][softmax]
     near = [offset for offset in range(-_NEIGHBORS, _NEIGHBORS + 1) if offset]
-    touching: dict[int, NDArray[np.int64]] = {}
+    neighbors: dict[int, NDArray[np.int64]] = {}
     has_writer, has_reader = np.zeros(softmax.size, bool), np.zeros(softmax.size, bool)
     for offset in near:
         at = softmax + offset
@@ -204,12 +204,12 @@ def _members(ops: pl.DataFrame) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         is_product = column["is_product"][at]
         has_writer |= is_inside & is_product & writes & (offset < 0)
         has_reader |= is_inside & is_product & reads & (offset > 0)
-        touching[offset] = np.where(is_inside & (reads | writes), at, NONE)
+        neighbors[offset] = np.where(is_inside & (reads | writes), at, NONE)
     is_attention = has_writer & has_reader
     is_member, is_softmax = np.zeros(ops.height, bool), np.zeros(ops.height, bool)
     is_softmax[softmax[is_attention]] = True
     is_member |= is_softmax
-    for at in touching.values():
+    for at in neighbors.values():
         members = at[is_attention]
         is_member[members[members >= 0]] = True
     return is_member, is_softmax

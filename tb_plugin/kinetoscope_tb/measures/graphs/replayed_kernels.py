@@ -136,7 +136,7 @@ def _modules(trace: Trace, rows: Ints) -> pl.Series:
     if not has_modules(trace):
         return pl.Series([None] * rows.size, dtype=pl.String)
     modules = ModuleCalls.of(trace)
-    node, _ = modules.of_rows(modules.forest.launching(trace)[rows])
+    node, _ = modules.of_rows(modules.forest.rows_at_launch(trace)[rows])
     return pl.Series(modules.paths(), dtype=pl.String).gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
 
 

@@ -27,7 +27,7 @@ def owners(trace: Trace, by: By) -> pl.Series:
         return texts(trace.host_events["name"], gather(askers(trace), op))
     modules = ModuleCalls.of(trace)
     node, _ = modules.of_host_rows(trace)
-    names = pl.Series([name.shown for name in modules.names], dtype=pl.String)
+    names = pl.Series([name.label for name in modules.names], dtype=pl.String)
     return names.gather(pl.Series(gather(node, op), dtype=pl.Int64).replace(NONE, None))
 
 

@@ -71,7 +71,7 @@ def _allocating_calls(snapshot: Trace, trace: Trace) -> pl.DataFrame:
     module, _ = modules.of_host_rows(trace)
     columns = {
         "operator": _texts(trace.host_events["name"].cast(pl.String), gather(askers(trace), op)),
-        "module": _texts(pl.Series([name.shown for name in modules.names], dtype=pl.String), gather(module, op)),
+        "module": _texts(pl.Series([name.label for name in modules.names], dtype=pl.String), gather(module, op)),
         "category": enum_of(gather(_categories(trace), record), list(CATEGORIES)),
         "evidence": enum_of(evidence, CALL_EVIDENCE.categories.to_list()),
     }

@@ -16,7 +16,7 @@ from ...arrays.nesting import add_up, innermost, nearest
 from ...names.regex import regex
 from ...trace.model import Trace
 from ..calls.backward import forward_ops
-from ..calls.call_tree import MergedTree, Rows, merged
+from ..calls.call_tree import MergedTree, Rows, merge_calls
 from .frames import IN_TEXT, SEPARATOR, frames_of_text, functions, stack_texts
 
 _ANY_FRAME = regex(r"[^;\s]")
@@ -29,13 +29,13 @@ class Stacks:
     Attributes:
         number: Of each of all_host_events twice the index of the stack, plus one if it is the forward operator's; NONE
             if there is none.
-        written: The stacks that the file has as text: the first indices.
+        file_stacks: The stacks that the file has as text: the first indices.
         tree: The paths of Python calls: the indices after them.
         functions: Names of the nodes of the tree.
     """
 
     number: Rows
-    written: list[str]
+    file_stacks: list[str]
     tree: MergedTree
     functions: list[str]
 
@@ -44,30 +44,30 @@ class Stacks:
         """Find the stack of each host event."""
         host, python = trace.all_host_events, trace.python_calls
         codes, names = functions(python["name"])
-        tree = merged(python["parent"].to_numpy(), codes)
-        place, written = _written(host["call_stack"])
+        tree = merge_calls(python["parent"].to_numpy(), codes)
+        stack, file_stacks = _file_stacks(host["call_stack"])
         node = gather(tree.node, _callers(trace))
         parent = host["parent"].to_numpy()
-        place = gather(place, nearest(place >= 0, parent))
-        own = np.where(place >= 0, place, np.where(node >= 0, node + np.int32(len(written)), NONE)).astype(np.int32)
+        stack = gather(stack, nearest(stack >= 0, parent))
+        own = np.where(stack >= 0, stack, np.where(node >= 0, node + np.int32(len(file_stacks)), NONE)).astype(np.int32)
         forward = forward_ops(trace)
         link = nearest(forward >= 0, parent)
         of_forward = gather(own, gather(forward, link))
         is_forward = (of_forward >= 0) & (own == gather(own, link))  # else the backward pass called Python inside
         number = np.where(is_forward, 2 * of_forward + 1, np.where(own >= 0, 2 * own, NONE))
-        return cls(number.astype(np.int32), written, tree, names)
+        return cls(number.astype(np.int32), file_stacks, tree, names)
 
     def texts(self, number: Rows) -> list[str | None]:
         """The frames of each number, the innermost first; None where there is none."""
-        places = number // 2
-        first = len(self.written)
-        from_python = iter(stack_texts(self.tree, self.functions, places[places >= first] - first))
-        return [None if n < 0 else self.written[n] if n < first else next(from_python) for n in places.tolist()]
+        stacks = number // 2
+        first = len(self.file_stacks)
+        from_python = iter(stack_texts(self.tree, self.functions, stacks[stacks >= first] - first))
+        return [None if n < 0 else self.file_stacks[n] if n < first else next(from_python) for n in stacks.tolist()]
 
 
 def _callers(trace: Trace) -> Rows:
     """The innermost Python call around each of all_host_events, or NONE; of a replayed one around its launch."""
-    added, python = trace.replayed, trace.python_calls
+    replays, python = trace.replayed, trace.python_calls
     start = python["start_ns"].to_numpy()
     columns = (python["thread"].to_numpy(), start, start + python["dur_ns"].to_numpy())
 
@@ -75,12 +75,12 @@ def _callers(trace: Trace) -> Rows:
         rows: Rows = innermost(*columns, frame["thread"].to_numpy(), frame["start_ns"].to_numpy())
         return rows
 
-    if added is None:
+    if replays is None:
         return at(trace.host_events)
-    return np.append(at(trace.host_events), gather(at(trace.launches), added.launch[~added.is_module]))
+    return np.append(at(trace.host_events), gather(at(trace.launches), replays.launch[~replays.is_module]))
 
 
-def _written(stacks: pl.Series) -> tuple[Rows, list[str]]:
+def _file_stacks(stacks: pl.Series) -> tuple[Rows, list[str]]:
     """(index of each row's `Call stack`, or NONE; the distinct stacks as frames); empty texts have no stack."""
     codes, texts = functions(stacks)
     frames = [SEPARATOR.join(frames_of_text(text)) for text in texts]
@@ -95,24 +95,24 @@ def stacks_as_text(trace: Trace, rows: Rows) -> pl.Series:
     torch's own text, these are never those of the forward operator.
     """
     host, python = trace.host_events, trace.python_calls
-    written = texts(host["call_stack"], rows)
+    stacks = texts(host["call_stack"], rows)
     if python.is_empty():
-        return written
+        return stacks
     has_text = map_categories(host["call_stack"], lambda text: bool(_ANY_FRAME.search(text))).astype(bool)
     around = gather(nearest(has_text, host["parent"].to_numpy()), rows)
     at = np.flatnonzero((rows >= 0) & (around < 0))
     call = _callers(trace)[rows[at]]
-    return written.scatter(at[call >= 0], _rebuilt(python, call[call >= 0]))
+    return stacks.scatter(at[call >= 0], _python_stacks(python, call[call >= 0]))
 
 
-def _rebuilt(python: pl.DataFrame, calls: Rows) -> pl.Series:
+def _python_stacks(python: pl.DataFrame, calls: Rows) -> pl.Series:
     """The stack of each Python call as torch writes it; text is only made once per path of calls."""
     is_innermost, parent = np.zeros(python.height, np.int64), python["parent"].to_numpy()
     is_innermost[calls] = 1
     around = np.flatnonzero(add_up(parent, is_innermost)).astype(np.int32)
-    place = np.full(python.height, NONE, np.int32)
-    place[around] = np.arange(around.size, dtype=np.int32)
+    position = np.full(python.height, NONE, np.int32)
+    position[around] = np.arange(around.size, dtype=np.int32)
     codes, names = functions(python["name"])
-    tree = merged(gather(place, parent[around]), codes[around])
-    nodes, stack = np.unique(tree.node[place[calls]], return_inverse=True)
+    tree = merge_calls(gather(position, parent[around]), codes[around])
+    nodes, stack = np.unique(tree.node[position[calls]], return_inverse=True)
     return pl.Series(stack_texts(tree, names, nodes, separator=IN_TEXT), dtype=pl.String).gather(stack)

@@ -24,10 +24,10 @@ def functions(names: pl.Series) -> tuple[Rows, list[str]]:
     """(index of each call's function, the functions): names without addresses; NONE if there is no name."""
     texts = without_addresses(names.dtype.categories)  # type: ignore[attr-defined]
     distinct = texts.unique(maintain_order=True)
-    places = texts.replace_strict(distinct, pl.Series(range(distinct.len())), return_dtype=pl.Int32)
-    place = np.append(places.to_numpy(), NONE).astype(np.int32)
+    indices = texts.replace_strict(distinct, pl.Series(range(distinct.len())), return_dtype=pl.Int32)
+    index = np.append(indices.to_numpy(), NONE).astype(np.int32)
     code = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
-    return place[code], distinct.to_list()
+    return index[code], distinct.to_list()
 
 
 def without_addresses(names: pl.Series) -> pl.Series:
@@ -40,7 +40,7 @@ def frames_of_text(text: str) -> list[str]:
     return [frame.strip() for frame in text.split(IN_TEXT) if frame.strip()]
 
 
-def parsed(frames: pl.Series) -> pl.DataFrame:
+def parse_frames(frames: pl.Series) -> pl.DataFrame:
     """Columns `function`, `file` and `line`; without a file the function is the whole frame."""
     parts = frames.to_frame("frame").select("frame", at=pl.col("frame").str.extract_groups(_FRAME))
     return parts.select(

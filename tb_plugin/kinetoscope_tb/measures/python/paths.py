@@ -16,7 +16,7 @@ from ...arrays.gather import NONE, gather, scatter_add
 from ...arrays.nesting import nearest, outward
 from ...names.python_frames import is_of_library, is_wait
 from ...trace.model import Trace
-from ..calls.call_tree import CallForest, Ints, MergedTree, Rows, merged
+from ..calls.call_tree import CallForest, Ints, MergedTree, Rows, merge_calls
 from .frames import functions, without_addresses
 
 SMALLER = "[smaller calls]"  # small callees, combined
@@ -57,7 +57,7 @@ class PythonPaths:
         code, texts, kinds = _codes(trace, forest, threads, operators)
         root = np.searchsorted(threads.to_numpy(), forest.thread).astype(np.int32)
         rows, tids = threads.to_numpy().astype(np.int32), trace.threads[threads]["tid"].to_list()
-        return cls(forest, root, code >= 0, merged(forest.parent, code, root), rows, tids, texts, kinds)
+        return cls(forest, root, code >= 0, merge_calls(forest.parent, code, root), rows, tids, texts, kinds)
 
 
 def waiting_threads(tree: MergedTree, texts: list[str], host: Ints) -> NDArray[np.bool_]:
@@ -114,8 +114,8 @@ def path_of_call(trace: Trace, frame: str, row: int) -> tuple[str, str] | None:
     root = trace.python_calls["thread"].unique().sort().index_of(thread)
     number = row if frame == "python_calls" else row + trace.all_python_calls.height
     forest = CallForest.of(trace, *_open_at(trace, thread, start, number))
-    place = np.flatnonzero(forest.row == number)
-    around = outward(forest.parent, int(place[0])) if root is not None and place.size else ()
+    rows = np.flatnonzero(forest.row == number)
+    around = outward(forest.parent, int(rows[0])) if root is not None and rows.size else ()
     calls = [call for at in around if (call := _call(trace, int(forest.row[at])))]
     if not calls:
         return None
@@ -169,13 +169,13 @@ def _thread_names(trace: Trace, threads: pl.Series) -> list[str]:
 def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str) -> tuple[Rows, list[str], list[str]]:
     """(the code of each call, or NONE if it has no node; the text of each code; the kind of each code).
 
-    The first codes are the threads, as `merged` requires.
+    The first codes are the threads, as `merge_calls` requires.
     """
     names = _thread_names(trace, threads)
-    place, texts = functions(trace.python_calls["name"])
+    function, texts = functions(trace.python_calls["name"])
     ops = trace.host_events["name"]
     code = np.empty(forest.row.size, np.int32)
-    code[forest.is_python] = _beginning_at(place[forest.row[forest.is_python]], len(names))
+    code[forest.is_python] = _beginning_at(function[forest.row[forest.is_python]], len(names))
     rows = forest.host[~forest.is_python]
     code[~forest.is_python] = _beginning_at(
         ops.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows], len(names) + len(texts)

@@ -23,8 +23,8 @@ _INSTANTS = 2_000
 """Instants that are looked at in all: a share of 10 % is then known to ± 1.3 points (a binomial's two sigmas)."""
 
 
-class Place(NamedTuple):
-    """A place of the program.
+class Location(NamedTuple):
+    """Where a thread is in the program.
 
     Attributes:
         frame: The innermost frame.
@@ -44,35 +44,35 @@ class Place(NamedTuple):
         return " at ".join(part for part in (f"`{inner}`" if inner else "", caller) if part)
 
 
-def place_at(trace: Trace, thread: int, at: int) -> Place | None:
-    """The place of a thread at an instant; None if no frame is recorded there."""
+def location_at(trace: Trace, thread: int, at: int) -> Location | None:
+    """Where a thread is at an instant; None if no frame is recorded there."""
     rows = calls_at(trace, thread, np.array([at], np.int64))
-    return None if rows[0] == NONE else _place(trace.python_calls, int(rows[0]))
+    return None if rows[0] == NONE else _location(trace.python_calls, int(rows[0]))
 
 
 def caller_of(trace: Trace, call: int) -> str:
     """The frame of the program that makes a runtime call (a row of launches); empty if no stack is recorded there."""
     row = trace.launches.row(call, named=True)
-    place = place_at(trace, row["thread"], row["start_ns"])
-    if place is not None or row["op"] == NONE:
-        return place.caller if place else ""
+    location = location_at(trace, row["thread"], row["start_ns"])
+    if location is not None or row["op"] == NONE:
+        return location.caller if location else ""
     stack = frames_of_text(trace.host_events["call_stack"][row["op"]] or "")
     return next((frame for frame in stack if not is_of_library(frame)), "")
 
 
-def places(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Place, float]]:
-    """The places of a thread during some spans with their shares of them, the largest first.
+def locations(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Location, float]]:
+    """Where a thread is during some spans, with the shares of them, the largest first.
 
-    Shares are those of evenly spread instants; what lies in no frame has no place.
+    Shares are those of evenly spread instants; what lies in no frame has no location.
     """
     instants = _spread(spans)
     if not instants.size or trace.python_calls.is_empty():
         return []
     rows = calls_at(trace, thread, instants)
-    place = cache(lambda row: _place(trace.python_calls, row))
-    shares: dict[Place, float] = {}
+    locate = cache(lambda row: _location(trace.python_calls, row))
+    shares: dict[Location, float] = {}
     for row, count in zip(*np.unique(rows[rows != NONE], return_counts=True), strict=True):
-        location = place(int(row))
+        location = locate(int(row))
         shares[location] = shares.get(location, 0.0) + float(count) / instants.size
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
@@ -83,9 +83,9 @@ def callers(trace: Trace, thread: int, spans: Intervals) -> list[tuple[str, floa
     The largest comes first; what lies in no frame of the program is in none.
     """
     shares: dict[str, float] = {}
-    for place, share in places(trace, thread, spans):
-        if place.caller:
-            shares[place.caller] = shares.get(place.caller, 0.0) + share
+    for location, share in locations(trace, thread, spans):
+        if location.caller:
+            shares[location.caller] = shares.get(location.caller, 0.0) + share
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -124,7 +124,7 @@ def calls_at(trace: Trace, thread: int, at: Ints, is_meant: NDArray[np.bool_] | 
     return np.where(row == NONE, NONE, own[np.maximum(row, 0)]).astype(np.int32)
 
 
-def _place(calls: pl.DataFrame, row: int) -> Place:
+def _location(calls: pl.DataFrame, row: int) -> Location:
     frames: list[str] = []
     while row != NONE:
         frames.append(without_address(str(calls["name"][row])))
@@ -133,4 +133,4 @@ def _place(calls: pl.DataFrame, row: int) -> Place:
     named_frames = (n for n in of_program if not is_nameless(frames[n]))
     caller = next(named_frames, of_program[0] if of_program else len(frames))
     function = next((name for frame in reversed(frames[:caller]) if (name := waiting_function(frame))), "")
-    return Place(frames[0], frames[caller] if caller < len(frames) else "", function)
+    return Location(frames[0], frames[caller] if caller < len(frames) else "", function)

@@ -32,19 +32,19 @@ class Devices:
     """The devices in a trace's metadata.
 
     Args:
-        listed: Facts by index; the first of several with the same index.
+        by_index: Facts by index; the first of several with the same index.
         alike: The common facts, if all listed devices are of one kind.
     """
 
-    listed: Mapping[int, DeviceFacts]
+    by_index: Mapping[int, DeviceFacts]
     alike: DeviceFacts | None
 
     @classmethod
     def of(cls, meta: Meta) -> Devices:
         """Return the devices of the trace with this metadata."""
-        listed = [_facts(device) for device in meta.devices if _number(device.get("id")) is not None]
-        is_one_kind = len({(facts.name, facts.multiprocessors) for facts in listed}) == 1
-        return cls({facts.index: facts for facts in reversed(listed)}, listed[0] if is_one_kind else None)
+        devices = [_facts(device) for device in meta.devices if _number(device.get("id")) is not None]
+        is_one_kind = len({(facts.name, facts.multiprocessors) for facts in devices}) == 1
+        return cls({facts.index: facts for facts in reversed(devices)}, devices[0] if is_one_kind else None)
 
     def facts(self, index: int) -> DeviceFacts:
         """Facts about the device with this index in the device rows.
@@ -52,15 +52,15 @@ class Devices:
         ROCm may number devices differently in rows and in properties: if the index isn't listed, and all listed devices
         are of one kind, it is one of them.
         """
-        if index in self.listed:
-            return self.listed[index]
+        if index in self.by_index:
+            return self.by_index[index]
         return DeviceFacts(index) if self.alike is None else replace(self.alike, index=index)
 
 
 def name_devices(trace: Trace, name: str) -> Trace:
     """The trace as if its metadata called every device by this name, as its driver would."""
-    listed = trace.meta.devices or [{"id": index} for index in trace.device_events["device"].unique().sort()]
-    devices = [{**device, "name": name} for device in listed]
+    entries = trace.meta.devices or [{"id": index} for index in trace.device_events["device"].unique().sort()]
+    devices = [{**device, "name": name} for device in entries]
     return replace(trace, meta=replace(trace.meta, top={**trace.meta.top, "deviceProperties": devices}))
 
 

@@ -50,8 +50,8 @@ class HardwareCounter:
     def integrals(self, start: Ints, end: Ints) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(integral of the value, time in which it is known) of each interval; their ratio is the mean."""
         edges = np.append(self.time_ns, self.time_ns[-1] + self.interval_ns)
-        known = ~np.isnan(self.value)
-        lengths = np.diff(edges) * known
+        is_known = ~np.isnan(self.value)
+        lengths = np.diff(edges) * is_known
         sums, times = (
             np.concatenate([[0.0], np.cumsum(part)]) for part in (np.nan_to_num(self.value) * lengths, lengths)
         )
@@ -90,8 +90,8 @@ def hardware_counters(trace: Trace) -> Iterator[HardwareCounter]:
     )
     for (process, name), samples in sorted(rows.group_by("process", "name", maintain_order=True), key=lambda g: g[0]):
         if is_measured(str(name)):
-            ordered = samples.sort("start_ns").unique("start_ns", keep="last", maintain_order=True)
+            in_order = samples.sort("start_ns").unique("start_ns", keep="last", maintain_order=True)
             of = devices[str(process)]
             yield HardwareCounter(
-                of, *name_and_unit(str(name)), ordered["start_ns"].to_numpy(), ordered["value"].to_numpy()
+                of, *name_and_unit(str(name)), in_order["start_ns"].to_numpy(), in_order["value"].to_numpy()
             )

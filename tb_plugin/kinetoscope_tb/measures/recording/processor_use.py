@@ -39,8 +39,8 @@ class ProcessorUse(NamedTuple):
             return None
         sizes, weights = cores
         order = np.argsort(sizes)
-        place = int(np.searchsorted(np.cumsum(weights[order]), _MOST_VALUES * weights.sum()))
-        peak = float(sizes[order][min(place, order.size - 1)])
+        index = int(np.searchsorted(np.cumsum(weights[order]), _MOST_VALUES * weights.sum()))
+        peak = float(sizes[order][min(index, order.size - 1)])
         mean = None if machine is None else float(np.average(machine[0], weights=machine[1]))
         return cls(float(np.average(sizes, weights=weights)), peak, mean)
 

@@ -40,9 +40,9 @@ _HOW_CAPTURES = {  # vllm/config/profiler.py; sglang/srt/utils/profile_utils.py
 def inference_server(trace: Trace) -> str:
     """The name of the server, `inferred` if only the structure shows one; empty if nothing does."""
     names = pl.concat([frame["name"].unique().cast(pl.String) for frame in (trace.host_events, trace.python_calls)])
-    listed = names.drop_nulls().to_list()
-    named = next((server for server, pattern in _SERVERS if any(map(pattern.match, listed))), "")
-    return named or server_engine(trace)
+    texts = names.drop_nulls().to_list()
+    name = next((server for server, pattern in _SERVERS if any(map(pattern.match, texts))), "")
+    return name or server_engine(trace)
 
 
 def how_to_record_captures(server: str) -> str:

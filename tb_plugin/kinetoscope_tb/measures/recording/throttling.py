@@ -67,9 +67,9 @@ def throttling(clock: HardwareCounter, kernels: Intervals) -> Throttling | None:
     """
     if clock.time_ns.size < 4 or not kernels[0].size:
         return None
-    loaded = _loaded(clock, kernels)
-    earlier = _highest_before(clock.value, loaded)
-    low = loaded & (np.where(loaded, clock.value, np.inf) < LOW * earlier)
+    is_loaded = _loaded_samples(clock, kernels)
+    earlier = _highest_before(clock.value, is_loaded)
+    low = is_loaded & (np.where(is_loaded, clock.value, np.inf) < LOW * earlier)
     low &= np.append(low[1:], False) | np.append(False, low[:-1])
     if not low.any():
         return None
@@ -86,19 +86,19 @@ def throttling(clock: HardwareCounter, kernels: Intervals) -> Throttling | None:
     )
 
 
-def _loaded(clock: HardwareCounter, kernels: Intervals) -> Flags:
+def _loaded_samples(clock: HardwareCounter, kernels: Intervals) -> Flags:
     """Which samples have a value, and kernels in most of the time from the one before to the one after."""
     lengths = np.diff(clock.time_ns)
     busy = length_within(kernels, clock.time_ns[:-1], clock.time_ns[1:])
     is_full = (busy >= _LOADED * lengths) & (lengths <= _LONGEST_GAP * clock.interval_ns)
     is_known = np.nan_to_num(clock.value) > 0
-    loaded: Flags = is_known & np.append(is_full, False) & np.append(False, is_full)
-    return loaded
+    is_loaded: Flags = is_known & np.append(is_full, False) & np.append(False, is_full)
+    return is_loaded
 
 
-def _highest_before(value: NDArray[np.float64], loaded: Flags) -> NDArray[np.float64]:
+def _highest_before(value: NDArray[np.float64], is_loaded: Flags) -> NDArray[np.float64]:
     """The highest value up to each loaded sample in its stretch; 0 elsewhere."""
-    known = np.where(loaded, value, 0.0)
-    lift = 2 * float(known.max(initial=0.0)) * np.cumsum(~loaded)  # a stretch lies above all before it
-    highest: NDArray[np.float64] = np.maximum.accumulate(known + lift) - lift
-    return np.where(loaded, highest, 0.0)
+    values = np.where(is_loaded, value, 0.0)
+    lift = 2 * float(values.max(initial=0.0)) * np.cumsum(~is_loaded)  # a stretch lies above all before it
+    highest: NDArray[np.float64] = np.maximum.accumulate(values + lift) - lift
+    return np.where(is_loaded, highest, 0.0)

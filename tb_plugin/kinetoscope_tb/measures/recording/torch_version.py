@@ -189,26 +189,28 @@ def _features(trace: Trace) -> set[str]:
     return features - {"top:deviceProperties"} if not meta.devices else features
 
 
-def _range_of(features: set[str], begun: str, writer: str | None) -> tuple[str, str]:
-    """(first, last) release that fits the features; `begun`: the newest one at the time of the recording."""
-    place = _RELEASES.index
-    first = max((place(release) for release, names in _SINCE.items() if names & features), default=0)
+def _range_of(features: set[str], newest: str, writer: str | None) -> tuple[str, str]:
+    """(first, last) release that fits the features; `newest`: the last one at the time of the recording."""
+    index = _RELEASES.index
+    first = max((index(release) for release, names in _SINCE.items() if names & features), default=0)
     if writer in _WRITERS_SINCE:
         last = "2.14" if "form:memory_range" in features else "2.13" if writer == _CUPTI_MONITOR else _RELEASES[-1]
-        first = max(first, place(_WRITERS_SINCE[writer]))
+        first = max(first, index(_WRITERS_SINCE[writer]))
         if writer == _CUSPY and features & _OF_CUSPY:
-            first = max(first, place("2.14"))
+            first = max(first, index("2.14"))
         if writer == _PYTHON_EXPORTER and _INSTANT in features and "form:memory_range" not in features:
-            first = max(first, place("2.15"))  # before, it wrote [memory] as ranges
-        return _RELEASES[first], _RELEASES[max(first, min(place(last), place(begun)))]
+            first = max(first, index("2.15"))  # before, it wrote [memory] as ranges
+        return _RELEASES[first], _RELEASES[max(first, min(index(last), index(newest)))]
     if {"cat:cpu_op", "cat:Kernel"} <= features and "form:text_tid" not in features:
-        first = max(first, place("1.10"))  # 031f2dee: before, thread ids were strings
+        first = max(first, index("1.10"))  # 031f2dee: before, thread ids were strings
     if "top:host_name" in features and "form:one_line" not in features:
-        first = max(first, place("2.12"))  # 628e1d0f; some writers add it themselves
-    lasts = [place(release) for release, names in _UNTIL.items() if names & features]
-    lasts += [place(release) for here, gone, release in _UNTIL_WITHOUT if here <= features and gone not in features]
+        first = max(first, index("2.12"))  # 628e1d0f; some writers add it themselves
+    lasts = [index(release) for release, names in _UNTIL.items() if names & features]
+    lasts += [
+        index(release) for present, absent, release in _UNTIL_WITHOUT if present <= features and absent not in features
+    ]
     if first or lasts:
-        lasts.append(place(begun))
+        lasts.append(index(newest))
     return _RELEASES[first], _RELEASES[max(first, min(lasts, default=len(_RELEASES) - 1))]
 
 

@@ -84,15 +84,15 @@ def runs_on_cpu(trace: Trace) -> bool:
 
 def _of_calls(trace: Trace) -> str:
     calls = trace.launches["name"]
-    launching = map_categories(calls, lambda name: launches_kernel(name) or launches_graph(name))
-    return f"`{calls[int(np.argmax(launching))]}` was called" if launching.any() else ""
+    is_launch = map_categories(calls, lambda name: launches_kernel(name) or launches_graph(name))
+    return f"`{calls[int(np.argmax(is_launch))]}` was called" if is_launch.any() else ""
 
 
 def _of_operators(trace: Trace) -> str:
     names = trace.host_events["name"].unique(maintain_order=True).cast(pl.String).drop_nulls()
-    found = names.filter(names.str.contains(f"^(?:{_DEVICE_OPERATOR.pattern})") & (names != _ASKS_ON_ANY))
-    more = f" and {found.len() - 1} other" + ("s" if found.len() > 2 else "") if found.len() > 1 else ""
-    return f"`{found[0]}`{more} ran, which CPUs don't have" if found.len() else ""
+    operators = names.filter(names.str.contains(f"^(?:{_DEVICE_OPERATOR.pattern})") & (names != _ASKS_ON_ANY))
+    more = f" and {operators.len() - 1} other" + ("s" if operators.len() > 2 else "") if operators.len() > 1 else ""
+    return f"`{operators[0]}`{more} ran, which CPUs don't have" if operators.len() else ""
 
 
 def _of_memory(trace: Trace) -> str:

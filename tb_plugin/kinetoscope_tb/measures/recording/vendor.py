@@ -66,10 +66,10 @@ _BY_KERNEL = (  # where neither devices nor calls were recorded
 def vendor_terms(trace: Trace) -> VendorTerms:
     """The words of the vendor of the devices that were used: by their names, else by calls, else by kernels."""
     devices = Devices.of(trace.meta)
-    used = trace.device_events["device"].unique().sort().to_list()
-    named = [devices.facts(device).name or "" for device in used]
+    indices = trace.device_events["device"].unique().sort().to_list()
+    device_names = [devices.facts(device).name or "" for device in indices]
     for names, rules in (
-        (named, _BY_DEVICE),
+        (device_names, _BY_DEVICE),
         (_distinct(trace.launches), _BY_CALL),
         (_distinct(trace.device_events), _BY_KERNEL),
     ):

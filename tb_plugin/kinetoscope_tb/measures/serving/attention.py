@@ -67,42 +67,42 @@ class _Heads(NamedTuple):
     element: int
 
 
-def attention_work(trace: Trace, made: Iterations) -> AttentionWork:
+def attention_work(trace: Trace, iterations: Iterations) -> AttentionWork:
     """The work of attention, where both lengths and shapes were recorded."""
-    size, host = made.frame.height, trace.all_host_events
-    lengths = request_lengths(trace, made)
+    size, host = iterations.frame.height, trace.all_host_events
+    lengths = request_lengths(trace, iterations)
     calls, heads = _calls(trace)
-    step = iteration_of(host, made)[calls]
+    step = iteration_of(host, iterations)[calls]
     work = np.zeros((4, size), np.int64)
     peaks = only_peaks(trace)
     for number, row in zip(step.tolist(), heads, strict=True):
         of = lengths[number] if number != NONE else None
         if of is not None:
             work[:, number] += _work(row, of, peaks)
-    known = np.zeros(host.height, bool)
-    known[calls] = [number != NONE and lengths[number] is not None for number in step.tolist()]
-    in_known = nearest(known, host["parent"].to_numpy()) != NONE
+    is_known = np.zeros(host.height, bool)
+    is_known[calls] = [number != NONE and lengths[number] is not None for number in step.tolist()]
+    in_known = nearest(is_known, host["parent"].to_numpy()) != NONE
     calls_by_shapes = each_matrix_call(trace)
     is_apart = ~in_known[calls_by_shapes["row"].to_numpy()]
     calls_by_shapes = calls_by_shapes.filter(
         pl.Series(is_apart, dtype=pl.Boolean) & pl.col("name").cast(pl.String).str.contains(_PADDED)
     )
-    padded_work = work_by_shapes(trace, made, calls_by_shapes, _keys_and_values)
-    padded_ns = np.where(padded_work.flop > 0, _time_in(trace, made, calls_by_shapes["row"].to_numpy()), 0)
-    time_ns = _time_in(trace, made, np.flatnonzero(known)) + padded_ns
-    flop, moved, cache, roof = (own + other for own, other in zip(work, padded_work[:4], strict=True))
-    return AttentionWork(flop, moved, cache, roof, time_ns)
+    padded_work = work_by_shapes(trace, iterations, calls_by_shapes, _keys_and_values)
+    padded_ns = np.where(padded_work.flop > 0, _time_in(trace, iterations, calls_by_shapes["row"].to_numpy()), 0)
+    time_ns = _time_in(trace, iterations, np.flatnonzero(is_known)) + padded_ns
+    flop, moved_bytes, cache, roof = (own + other for own, other in zip(work, padded_work[:4], strict=True))
+    return AttentionWork(flop, moved_bytes, cache, roof, time_ns)
 
 
-def _time_in(trace: Trace, made: Iterations, calls: NDArray[np.int64]) -> Ints:
+def _time_in(trace: Trace, iterations: Iterations, calls: NDArray[np.int64]) -> Ints:
     """Time of the attention kernels that some rows of all_host_events launched, in each iteration."""
     host, device = trace.all_host_events, trace.device_events
     is_call = np.zeros(host.height, bool)
     is_call[calls] = True
     call = gather(nearest(is_call, host["parent"].to_numpy()), device["op"].to_numpy())
     computes = map_categories(device["name"], _computes_attention).astype(bool)
-    mine = np.where((call != NONE) & computes, made.device, NONE)
-    return scatter_add(mine, device["dur_ns"].to_numpy(), made.frame.height)
+    mine = np.where((call != NONE) & computes, iterations.device, NONE)
+    return scatter_add(mine, device["dur_ns"].to_numpy(), iterations.frame.height)
 
 
 def _keys_and_values(_name: str, shapes: str | None) -> int:
@@ -127,22 +127,22 @@ def _computes_attention(kernel: str) -> bool:
     return kernel_family(kernel) == "attention" and not is_other
 
 
-def request_lengths(trace: Trace, made: Iterations) -> list[SequenceLengths | None]:
+def request_lengths(trace: Trace, iterations: Iterations) -> list[SequenceLengths | None]:
     """The lengths of each iteration's requests: of its own annotation, or of one inside it."""
     host = trace.host_events
     has = map_categories(host["name"], lambda name: sequence_lengths(name) is not None).astype(bool)
     rows = np.flatnonzero(has & (host["kind"] == "annotation").to_numpy())
-    step = iteration_of(host, made)[rows]
-    found: list[SequenceLengths | None] = [None] * made.frame.height
+    step = iteration_of(host, iterations)[rows]
+    lengths: list[SequenceLengths | None] = [None] * iterations.frame.height
     for number, name in zip(step.tolist(), host["name"].gather(rows).cast(pl.String), strict=True):
         if number != NONE:
-            found[number] = found[number] or sequence_lengths(name)
-    return found
+            lengths[number] = lengths[number] or sequence_lengths(name)
+    return lengths
 
 
-def iteration_of(host: pl.DataFrame, made: Iterations) -> NDArray[np.int64]:
+def iteration_of(host: pl.DataFrame, iterations: Iterations) -> NDArray[np.int64]:
     """The iteration in whose host interval each row begins."""
-    first, last = (made.frame[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
+    first, last = (iterations.frame[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
     start = host["start_ns"].to_numpy()
     step = np.searchsorted(first, start, "right") - 1
     return np.where((step >= 0) & (start <= gather(last, step.astype(np.int32), NONE)), step, NONE)
@@ -157,13 +157,13 @@ def _calls(trace: Trace) -> tuple[NDArray[np.int64], list[_Heads]]:
         row[2]: _heads(row[0], row[1])
         for row in first.cast({"input_shapes": pl.String, "input_types": pl.String}).rows()
     }
-    known = codes.is_in([code for code, found in heads.items() if found is not None]).to_numpy()
-    known &= (host["kind"] == "operator").to_numpy()
+    is_attention = codes.is_in([code for code, shapes in heads.items() if shapes is not None]).to_numpy()
+    is_attention &= (host["kind"] == "operator").to_numpy()
     parent = host["parent"].to_numpy()
-    outermost = known & (gather(nearest(known, parent), parent) == NONE)
+    outermost = is_attention & (gather(nearest(is_attention, parent), parent) == NONE)
     attends = map_categories(device["name"], _computes_attention).astype(bool)
-    launching = gather(nearest(outermost, parent), device["op"].to_numpy()[attends])
-    calls = np.unique(launching[launching != NONE]).astype(np.int64)
+    launch_op = gather(nearest(outermost, parent), device["op"].to_numpy()[attends])
+    calls = np.unique(launch_op[launch_op != NONE]).astype(np.int64)
     return calls, [heads[code] for code in codes.gather(calls).to_list()]  # type: ignore[misc]
 
 
@@ -199,8 +199,8 @@ def _work(heads: _Heads, lengths: SequenceLengths, peaks: DevicePeaks | None) ->
     flop = 2 * heads.queries * both * lengths.pairs
     is_latent = heads.keys == 1 and heads.queries > 1 and heads.value_size < heads.key_size
     cache = lengths.keys * heads.keys * (heads.key_size if is_latent else both) * heads.element
-    moved = lengths.queries * heads.queries * both * heads.element + cache
+    moved_bytes = lengths.queries * heads.queries * both * heads.element + cache
     rate = None if peaks is None else peaks.roof(heads.dtype)
     if peaks is None or rate is None:
-        return flop, moved, cache, 0
-    return flop, moved, cache, round(max(flop / rate, moved / peaks.bandwidth) * 1e9)
+        return flop, moved_bytes, cache, 0
+    return flop, moved_bytes, cache, round(max(flop / rate, moved_bytes / peaks.bandwidth) * 1e9)

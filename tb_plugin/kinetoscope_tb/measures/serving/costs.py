@@ -48,11 +48,13 @@ def idle_times(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
     return {cause: scatter_add(np.where(causes == cause, window, NONE), length, start.size) for cause in CAUSES}
 
 
-def family_times(trace: Trace, made: Iterations) -> dict[str, Ints]:
+def family_times(trace: Trace, iterations: Iterations) -> dict[str, Ints]:
     """The sum of the durations of each iteration's device work, by DEVICE_WORK."""
-    family, size = families(trace), made.frame.height
+    family, size = families(trace), iterations.frame.height
     duration = trace.device_events["dur_ns"].to_numpy()
-    return {name: scatter_add(np.where(family == name, made.device, NONE), duration, size) for name in DEVICE_WORK}
+    return {
+        name: scatter_add(np.where(family == name, iterations.device, NONE), duration, size) for name in DEVICE_WORK
+    }
 
 
 def families(trace: Trace) -> NDArray[np.str_]:
@@ -63,30 +65,30 @@ def families(trace: Trace) -> NDArray[np.str_]:
     return np.where(device["is_communication"].to_numpy(), "communication", family)
 
 
-def host_causes(trace: Trace, made: Iterations, start: Ints, end: Ints) -> dict[str, Ints]:
+def host_causes(trace: Trace, iterations: Iterations, start: Ints, end: Ints) -> dict[str, Ints]:
     """What the host does in each window (HOST_CAUSES), each instant counted for the first that applies."""
-    lengths = exclusive_lengths([_host_work(trace, made)[cause] for cause in HOST_CAUSES[:-1]], start, end)
+    lengths = exclusive_lengths([_host_work(trace, iterations)[cause] for cause in HOST_CAUSES[:-1]], start, end)
     return dict(zip(HOST_CAUSES, map(np.asarray, lengths), strict=True))
 
 
-def gap_causes(trace: Trace, made: Iterations) -> dict[str, Ints]:
+def gap_causes(trace: Trace, iterations: Iterations) -> dict[str, Ints]:
     """What the host does between each iteration's window and the next one; adds up to that time."""
-    return host_causes(trace, made, made.frame["end_ns"].to_numpy(), made.frame["next_ns"].to_numpy())
+    return host_causes(trace, iterations, iterations.frame["end_ns"].to_numpy(), iterations.frame["next_ns"].to_numpy())
 
 
-def idle_causes(trace: Trace, made: Iterations) -> dict[str, Ints]:
+def idle_causes(trace: Trace, iterations: Iterations) -> dict[str, Ints]:
     """The idle time of each cycle by IDLE_CAUSES; no device of the worker runs anything then.
 
     What the host does counts only while nothing is queued for the device (`host late`), and launching until what was
     launched begins.
     """
-    start, end = (made.frame[name].to_numpy() for name in ("start_ns", "next_ns"))
+    start, end = (iterations.frame[name].to_numpy() for name in ("start_ns", "next_ns"))
     if not start.size or trace.device_events.is_empty():
         none = np.zeros(start.size, np.int64)
         return {cause: end - start if cause == NOT_SHOWN else none for cause in IDLE_CAUSES}
     parts = gap_parts(trace, "worker", Windows(list(map(str, range(start.size))), start, end))
     late = parts.filter(pl.col("cause") == "host late")
-    work = _host_work(trace, made)
+    work = _host_work(trace, iterations)
     groups = [work[cause] for cause in HOST_CAUSES[:-1]]
     by_host = exclusive_lengths(groups, late["start_ns"].to_numpy(), late["end_ns"].to_numpy())
     sums = {
@@ -109,24 +111,24 @@ def busy_families(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
     return dict(zip(order, map(np.asarray, lengths), strict=False))
 
 
-def _host_work(trace: Trace, made: Iterations) -> dict[str, Intervals]:
+def _host_work(trace: Trace, iterations: Iterations) -> dict[str, Intervals]:
     """When the threads that run iterations or launch device work do each of HOST_CAUSES but the last."""
-    chosen = server_threads(trace, made)
+    is_server_thread = server_threads(trace, iterations)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
-    on_host, on_calls, on_python = (chosen[frame["thread"].to_numpy()] for frame in (host, launches, python))
+    on_host, on_calls, on_python = (is_server_thread[frame["thread"].to_numpy()] for frame in (host, launches, python))
     by_range, by_frame = (map_categories(frame["name"], server_work, missing="") for frame in (host, python))
     waits = waits_for_devices(trace)
     is_op = (host["kind"] == "operator").to_numpy()
-    known = {
+    work_times = {
         work: merge(
             [intervals_of(host, on_host & (by_range == work)), intervals_of(python, on_python & (by_frame == work))]
         )
         for work in WORK
     }
-    known["waiting"] = request_waits(trace)
+    work_times["waiting"] = request_waits(trace)
     return {
         "synchronizing": intervals_of(launches, on_calls & waits),
-        **known,
+        **work_times,
         LAUNCHING: merge([intervals_of(launches, on_calls & ~waits), intervals_of(host, on_host & is_op)]),
         "other": merge([intervals_of(python, on_python), intervals_of(host, on_host & ~is_op)]),
     }

@@ -38,26 +38,26 @@ class ExpertCall(NamedTuple):
     dtype: str
 
 
-def expert_work(trace: Trace, made: Iterations) -> WorkByShapes:
+def expert_work(trace: Trace, iterations: Iterations) -> WorkByShapes:
     """The known work of the experts in each iteration."""
-    host, device, size = trace.all_host_events, trace.device_events, made.frame.height
+    host, device, size = trace.all_host_events, trace.device_events, iterations.frame.height
     is_fused = map_categories(host["name"], lambda name: any(part in name for part in _FUSED)).astype(bool)
     rows = np.flatnonzero(is_fused & (host["kind"] == "operator").to_numpy())
     inputs = host.select(pl.col("input_shapes", "input_types").cast(pl.String))[rows]
     calls = {row: expert_call(*texts) for row, texts in zip(rows.tolist(), inputs.rows(), strict=True)}
-    step, parent, known = iteration_of(host, made), host["parent"].to_numpy(), np.zeros(host.height, bool)
-    known[[row for row, call in calls.items() if call is not None and step[row] != NONE]] = True
-    known &= gather(nearest(known, parent), parent) == NONE  # the outermost
+    step, parent, is_known = iteration_of(host, iterations), host["parent"].to_numpy(), np.zeros(host.height, bool)
+    is_known[[row for row, call in calls.items() if call is not None and step[row] != NONE]] = True
+    is_known &= gather(nearest(is_known, parent), parent) == NONE  # the outermost
     peaks = only_peaks(trace)
     work = np.zeros((4, size), np.int64)
-    for row in np.flatnonzero(known).tolist():
+    for row in np.flatnonzero(is_known).tolist():
         if (call := calls[row]) is not None:
             rate = None if peaks is None else peaks.roof(call.dtype)
             seconds = max(call.flop / rate, call.moved_bytes / peaks.bandwidth) if peaks and rate else 0
             work[:, step[row]] += (call.flop, call.moved_bytes, call.weight_bytes, round(seconds * 1e9))
-    inside = gather(nearest(known, parent), device["op"].to_numpy()) != NONE
+    inside = gather(nearest(is_known, parent), device["op"].to_numpy()) != NONE
     is_moe = map_categories(device["name"], lambda name: kernel_family(name) == "moe").astype(bool)
-    time_ns = scatter_add(np.where(inside & is_moe, made.device, NONE), device["dur_ns"].to_numpy(), size)
+    time_ns = scatter_add(np.where(inside & is_moe, iterations.device, NONE), device["dur_ns"].to_numpy(), size)
     return WorkByShapes(work[0], work[1], work[2], work[3], time_ns)
 
 
@@ -70,28 +70,29 @@ def expert_call(shapes: str | None, types: str | None) -> ExpertCall | None:
         return None
     if not _are_experts(sizes) or not isinstance(kinds, list) or len(kinds) < 2:
         return None
-    (tokens, hidden), (experts, _, _), (_, _, inner), _, (_, chosen) = sizes[:5]
+    (tokens, hidden_size), (experts, _, _), (_, _, inner), _, (_, top_k) = sizes[:5]
     _, number = DTYPES.get(str(kinds[0]), ("", 0))
     dtype, element = DTYPES.get(str(kinds[1]), ("", 0))
-    if not number or not element or (tokens != 1 and chosen < experts):
+    if not number or not element or (tokens != 1 and top_k < experts):
         return None
-    weights = min(chosen, experts) * _MATRICES * hidden * inner * element
-    flop = 2 * tokens * chosen * _MATRICES * hidden * inner
-    return ExpertCall(flop, weights + 2 * tokens * hidden * number, weights, dtype)
+    weights = min(top_k, experts) * _MATRICES * hidden_size * inner * element
+    flop = 2 * tokens * top_k * _MATRICES * hidden_size * inner
+    return ExpertCall(flop, weights + 2 * tokens * hidden_size * number, weights, dtype)
 
 
 def _are_experts(sizes: object) -> bool:
     """Whether inputs have the shapes of fused experts, all of which this rank holds."""
-    if not isinstance(sizes, list) or len(sizes) < 5 or not all(isinstance(one, list) for one in sizes):
+    if not isinstance(sizes, list) or len(sizes) < 5 or not all(isinstance(shape, list) for shape in sizes):
         return False
-    if [len(one) for one in sizes[:5]] != [2, 3, 3, 2, 2] or not all(_is_size(n) for one in sizes[:5] for n in one):
+    if list(map(len, sizes[:5])) != [2, 3, 3, 2, 2] or not all(_is_size(n) for shape in sizes[:5] for n in shape):
         return False
-    (tokens, hidden), (experts, both, width), down, weights, ids = sizes[:5]
-    has_map = any(len(one) == 1 and _is_size(one[0]) and one[0] > experts for one in sizes[5:])  # of all experts
+    (tokens, hidden_size), (experts, both, width), down, weights, ids = sizes[:5]
+    # a map of all experts to those of this rank
+    has_map = any(len(shape) == 1 and _is_size(shape[0]) and shape[0] > experts for shape in sizes[5:])
     return (
         both % 2 == 0
-        and width == hidden
-        and down == [experts, hidden, both // 2]
+        and width == hidden_size
+        and down == [experts, hidden_size, both // 2]
         and weights == ids == [tokens, ids[1]]
         and ids[1] <= experts
         and not has_map

@@ -96,25 +96,25 @@ def _by_sampling(calls: _Calls) -> tuple[Ints, Ints]:
     is_sampling = order % 2 == 1
     begins = np.append(True, is_sampling[:-1]) & ~is_sampling  # the first model work after sampling
     number = np.cumsum(begins)
-    known = number > 0  # sampling before any model work belongs to an iteration that the recording cut off
-    ends = np.append(begins[1:], True) & known
-    return order[begins & known] // 2, order[ends] // 2
+    has_begun = number > 0  # sampling before any model work belongs to an iteration that the recording cut off
+    ends = np.append(begins[1:], True) & has_begun
+    return order[begins & has_begun] // 2, order[ends] // 2
 
 
 def _by_graphs(trace: Trace, calls: _Calls) -> tuple[Ints, Ints]:
     """The first and the last graph of each iteration."""
     graphs = np.flatnonzero(calls.is_graph)
-    copied = np.cumsum(calls.copies)[graphs]
-    is_first = np.diff(copied, prepend=0) > 0 if copied.size and copied[-1] else _rarest(trace, calls.row[graphs])
+    copies = np.cumsum(calls.copies)[graphs]
+    is_first = np.diff(copies, prepend=0) > 0 if copies.size and copies[-1] else _rarest(trace, calls.row[graphs])
     first = graphs[is_first]
     return first, graphs[np.searchsorted(graphs, np.append(first, calls.row.size)[1:]) - 1]
 
 
 def _rarest(trace: Trace, launches: Ints) -> Mask:
     """Which launches are of the graph that was launched least; of several, of the one that was launched first."""
-    launched = LaunchedRows.of(trace)
-    graph = pl.Series("graph", launched.graphs(), pl.String)
-    launched_graphs = launched.calls.select("launch", graph).unique("launch", keep="first", maintain_order=True)
+    graph_rows = LaunchedRows.of(trace)
+    graph = pl.Series("graph", graph_rows.graphs(), pl.String)
+    launched_graphs = graph_rows.calls.select("launch", graph).unique("launch", keep="first", maintain_order=True)
     rows = pl.DataFrame({"launch": launches.astype(np.int32)}).join(
         launched_graphs, "launch", "left", maintain_order="left"
     )
@@ -127,7 +127,7 @@ def _borders(calls: _Calls, first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """The first and last call of each iteration, with what prepares it and what follows: the longest pauses divide."""
     pauses = calls.start[1:] - calls.end[:-1]
     cuts = [a + int(pauses[a:b].argmax()) for a, b in zip(last[:-1], first[1:], strict=True)]
-    leading = np.flatnonzero(calls.samples[: first[0]])
-    begin = leading[-1] + int(pauses[leading[-1] : first[0]].argmax()) + 1 if leading.size else 0
+    early_samples = np.flatnonzero(calls.samples[: first[0]])
+    begin = early_samples[-1] + int(pauses[early_samples[-1] : first[0]].argmax()) + 1 if early_samples.size else 0
     begins = np.array([begin, *(cut + 1 for cut in cuts)], np.int64)
     return begins, np.array([*cuts, calls.row.size - 1], np.int64)

@@ -66,7 +66,7 @@ class Iterations:
 
 def server_engine(trace: Trace) -> str:
     """The server whose iterations a recording has, `inferred` if only their structure shows; empty if none."""
-    engines = iterations(trace).frame["engine"]
+    engines = server_iterations(trace).frame["engine"]
     return next((engine for engine in engines.unique(maintain_order=True) if engine in SERVERS), "")
 
 
@@ -78,7 +78,7 @@ def host_cycles(frame: pl.DataFrame) -> HostSteps:
 
 
 @once_per_recording
-def iterations(trace: Trace) -> Iterations:
+def server_iterations(trace: Trace) -> Iterations:
     """The iterations of a recording; none if it has neither marks nor the structure of a server."""
     marks = _marks(trace) if has_iterations(trace) else pl.DataFrame(schema=_MARKS)
     cycles = host_cycles(marks)
@@ -96,24 +96,24 @@ def iterations(trace: Trace) -> Iterations:
     return Iterations(frame, device, bounds)
 
 
-def marks(made: Iterations, which: pl.Series) -> dict[str, NDArray[np.int32]]:
+def marks(iterations: Iterations, which: pl.Series) -> dict[str, NDArray[np.int32]]:
     """The rows of the trace that mark some iterations, by the name of their frame; inferred ones have none."""
-    rows = made.frame.filter(which).drop_nulls("row").partition_by("frame", as_dict=True)
+    rows = iterations.frame.filter(which).drop_nulls("row").partition_by("frame", as_dict=True)
     return {str(frame): part["row"].to_numpy() for (frame,), part in rows.items()}
 
 
 def iteration_of(trace: Trace, frame: str, row: int) -> int:
     """The iteration that an event marks, or that launched it; NONE if there is none."""
-    made = iterations(trace)
+    iterations = server_iterations(trace)
     if frame == "device_events":
-        return int(made.device[row])
-    found = made.frame.select(pl.arg_where((pl.col("frame") == frame) & (pl.col("row") == row))).to_series()
-    return int(found[0]) if found.len() else NONE
+        return int(iterations.device[row])
+    numbers = iterations.frame.select(pl.arg_where((pl.col("frame") == frame) & (pl.col("row") == row))).to_series()
+    return int(numbers[0]) if numbers.len() else NONE
 
 
 def _marks(trace: Trace) -> pl.DataFrame:
     """The iterations (_MARKS) of the one thread that runs most of them, in order of time."""
-    for marks in (_annotated, _called, _inferred):
+    for marks in (_annotation_marks, _function_marks, _structure_marks):
         frame = marks(trace)
         if not frame.is_empty():
             main = frame.group_by("thread").len().sort("len", "thread", descending=[True, False])["thread"][0]
@@ -121,7 +121,7 @@ def _marks(trace: Trace) -> pl.DataFrame:
     return pl.DataFrame(schema=_MARKS)
 
 
-def _annotated(trace: Trace) -> pl.DataFrame:
+def _annotation_marks(trace: Trace) -> pl.DataFrame:
     """The outermost annotations that mark iterations. Their engine is that of the innermost mark.
 
     ATOM writes its own inside vLLM's, and SGLang has run with annotations in vLLM's form around its own.
@@ -131,13 +131,13 @@ def _annotated(trace: Trace) -> pl.DataFrame:
     is_mark = (engines != "") & (host["kind"] == "annotation").to_numpy()
     rows = _outermost(is_mark, host["parent"].to_numpy())
     marks = np.flatnonzero(is_mark)
-    following = np.append(rows, engines.size)[1:]
-    last_inside = marks[np.searchsorted(marks, following) - 1]
+    next_mark = np.append(rows, engines.size)[1:]
+    last_inside = marks[np.searchsorted(marks, next_mark) - 1]
     frame = _marks_of(host, rows, "host_events", "annotation", ~host["is_finished"].to_numpy()[rows])
     return frame.with_columns(engine=pl.Series(engines[last_inside], dtype=pl.String))
 
 
-def _called(trace: Trace) -> pl.DataFrame:
+def _function_marks(trace: Trace) -> pl.DataFrame:
     """The outermost calls of functions that run an iteration."""
     calls = trace.python_calls
     is_mark = map_categories(calls["name"], lambda name: iteration_function(name) is not None).astype(bool)
@@ -155,33 +155,33 @@ def _marks_of(
 ) -> pl.DataFrame:
     if not rows.size:
         return pl.DataFrame(schema=_MARKS)
-    chosen = frame[rows]
-    names = chosen["name"].cast(pl.String).to_list()
-    stated = [iteration_name(name) or IterationName(iteration_function(name) or "", "other") for name in names]
-    end = chosen["start_ns"] + chosen["dur_ns"]
+    events = frame[rows]
+    names = events["name"].cast(pl.String).to_list()
+    descriptions = [iteration_name(name) or IterationName(iteration_function(name) or "", "other") for name in names]
+    end = events["start_ns"] + events["dur_ns"]
     columns = {
         "name": names,
         "frame": [of] * rows.size,
         "row": rows,
-        "engine": [name.engine for name in stated],
+        "engine": [name.engine for name in descriptions],
         "source": [source] * rows.size,
-        "phase": [name.phase for name in stated],
-        "batch": [name.batch for name in stated],
-        "tokens": [name.tokens for name in stated],
-        "thread": chosen["thread"],
-        "host_start_ns": chosen["start_ns"],
+        "phase": [name.phase for name in descriptions],
+        "batch": [name.batch for name in descriptions],
+        "tokens": [name.tokens for name in descriptions],
+        "thread": events["thread"],
+        "host_start_ns": events["start_ns"],
         "host_end_ns": end,
         "is_cut": is_cut,
     }
     return pl.DataFrame(columns, schema=_MARKS)
 
 
-def _inferred(trace: Trace) -> pl.DataFrame:
+def _structure_marks(trace: Trace) -> pl.DataFrame:
     extents = inferred_extents(trace)
     if extents is None:
         return pl.DataFrame(schema=_MARKS)
     size = extents.start.size
-    known = {
+    columns = {
         "engine": ["inferred"] * size,
         "source": ["structure"] * size,
         "phase": ["other"] * size,
@@ -190,7 +190,7 @@ def _inferred(trace: Trace) -> pl.DataFrame:
         "host_end_ns": extents.end,
         "is_cut": [False] * size,
     }
-    return pl.DataFrame({name: known.get(name, [None] * size) for name in _MARKS}, schema=_MARKS)
+    return pl.DataFrame({name: columns.get(name, [None] * size) for name in _MARKS}, schema=_MARKS)
 
 
 def _device_work(trace: Trace, host: HostSteps) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -215,23 +215,23 @@ def _with_windows(
 ) -> pl.DataFrame:
     """Add the windows, the ends of the cycles, and how much was launched."""
     if marks.is_empty():
-        added = ("start_ns", "end_ns", "next_ns", "device_rows", "graph_launches")
-        none = {name: pl.Series(name, [], pl.Int64) for name in added}
+        columns = ("start_ns", "end_ns", "next_ns", "device_rows", "graph_launches")
+        none = {name: pl.Series(name, [], pl.Int64) for name in columns}
         return marks.with_columns(**none, part=pl.Series("part", [], pl.String))
     rows, size = trace.device_events, marks.height
-    launched = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
-    windows = step_windows(cycles, rows.with_columns(step=pl.Series(device)), launched)
+    launch_ns = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
+    windows = step_windows(cycles, rows.with_columns(step=pl.Series(device)), launch_ns)
     host_end = marks["host_end_ns"].to_numpy()
     op_start = gather(trace.host_events["start_ns"].to_numpy(), trace.recorded_op.to_numpy())
-    since = np.where(launched == NONE, op_start, launched)
+    since = np.where(launch_ns == NONE, op_start, launch_ns)
     inside = np.where(since < gather(host_end, device), device, NONE)
     ends = host_end.copy()
     np.maximum.at(ends, inside[inside >= 0], (rows["start_ns"] + rows["dur_ns"]).to_numpy()[inside >= 0])
-    start, following = (windows[name].to_numpy() for name in ("start_ns", "end_ns"))
+    start, next_ns = (windows[name].to_numpy() for name in ("start_ns", "end_ns"))
     return marks.with_columns(
         start_ns=pl.Series(start),
-        end_ns=pl.Series(np.clip(ends, start, following)),
-        next_ns=pl.Series(following),
+        end_ns=pl.Series(np.clip(ends, start, next_ns)),
+        next_ns=pl.Series(next_ns),
         device_rows=pl.Series(np.bincount(device[device >= 0], minlength=size).astype(np.int64)),
         graph_launches=pl.Series(graphs),
     )
@@ -243,6 +243,6 @@ def _phases(trace: Trace, frame: pl.DataFrame, device: NDArray[np.int32]) -> pl.
     codes = map_categories(trace.device_events["name"], lambda name: shown_by.index(attention_phase(name)), missing=0)
     rows = [np.bincount(device[(codes == code) & (device >= 0)], minlength=frame.height) for code in (1, 2)]
     prefill, decode = (count > 0 for count in rows)
-    shown = np.select([prefill & decode, prefill, decode], ["mixed", "prefill", "decode"], "other")
+    by_attention = np.select([prefill & decode, prefill, decode], ["mixed", "prefill", "decode"], "other")
     is_stated = (frame["source"] == "annotation").to_numpy() | (frame["phase"] != "other").to_numpy()
-    return pl.Series("phase", np.where(is_stated, frame["phase"].to_numpy(), shown), dtype=pl.String)
+    return pl.Series("phase", np.where(is_stated, frame["phase"].to_numpy(), by_attention), dtype=pl.String)

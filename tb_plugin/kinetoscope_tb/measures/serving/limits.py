@@ -22,7 +22,7 @@ from ..time.idle_causes import NOT_SHOWN
 from .attention import attention_work, has_ragged_attention, request_lengths
 from .costs import busy_families, family_times, idle_causes
 from .experts import expert_work
-from .iterations import Iterations, iterations
+from .iterations import Iterations, server_iterations
 from .matmuls import matmul_work
 from .steadiness import STEADY
 
@@ -42,9 +42,9 @@ _WORK = ("flop", "moved_bytes", "model_bytes", "roof_ns", "known_ns")
 
 def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
     """The columns of the view Limits, and `batch` (the mean), the longest phase and part first."""
-    made = iterations(trace)
-    rows = pl.concat([_parts(trace, made), _work(trace, made)], how="diagonal")
-    frame = made.frame.select("phase", "part", "tokens", "batch", number=pl.int_range(pl.len(), dtype=pl.Int64))
+    iterations = server_iterations(trace)
+    rows = pl.concat([_parts(trace, iterations), _work(trace, iterations)], how="diagonal")
+    frame = iterations.frame.select("phase", "part", "tokens", "batch", number=pl.int_range(pl.len(), dtype=pl.Int64))
     if of == "steady" and frame["part"].is_in(STEADY).any():
         frame = frame.filter(pl.col("part").is_in(STEADY))
     rows = rows.join(frame.select("number", "phase"), "number")
@@ -57,7 +57,7 @@ def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
     whole = pl.col("time_ns").sum().over("phase")
     table = sums.join(phases, "phase").filter((pl.col("time_ns") > 0) | (pl.col("kernels_ns") > 0))
     table = _rates(table, _bandwidth(trace)).with_columns(
-        whole=whole, share_frac=fraction(pl.col("time_ns"), whole), reason=_reason(trace, made)
+        whole=whole, share_frac=fraction(pl.col("time_ns"), whole), reason=_reason(trace, iterations)
     )
     by = ["whole", "phase", "time_ns", "part"]
     return table.sort(by, descending=[True, False, True, False])
@@ -69,15 +69,15 @@ def _rows(part: str, **columns: Ints) -> pl.DataFrame:
     return pl.DataFrame({"number": number, **columns}).with_columns(part=pl.lit(part))
 
 
-def _parts(trace: Trace, made: Iterations) -> pl.DataFrame:
+def _parts(trace: Trace, iterations: Iterations) -> pl.DataFrame:
     """The time of each part of each iteration."""
-    start, end = (made.frame[name].to_numpy() for name in ("start_ns", "next_ns"))
-    sums = family_times(trace, made)
+    start, end = (iterations.frame[name].to_numpy() for name in ("start_ns", "next_ns"))
+    sums = family_times(trace, iterations)
     busy = [
         _rows(family, time_ns=np.asarray(time), kernels_ns=np.asarray(sums[family]))
         for family, time in busy_families(trace, start, end).items()
     ]
-    causes = idle_causes(trace, made)
+    causes = idle_causes(trace, iterations)
     idle = [
         _rows(NOT_SHOWN if cause == NOT_SHOWN else f"{IDLE}{cause.replace('_', ' ')}", time_ns=time)
         for cause, time in causes.items()
@@ -85,23 +85,23 @@ def _parts(trace: Trace, made: Iterations) -> pl.DataFrame:
     return pl.concat([*busy, *idle], how="diagonal")
 
 
-def _work(trace: Trace, made: Iterations) -> pl.DataFrame:
+def _work(trace: Trace, iterations: Iterations) -> pl.DataFrame:
     """The known work of matmuls, attention and experts in each iteration."""
     works = {
-        "gemm": matmul_work(trace, made),
-        "attention": attention_work(trace, made),
-        "moe": expert_work(trace, made),
+        "gemm": matmul_work(trace, iterations),
+        "attention": attention_work(trace, iterations),
+        "moe": expert_work(trace, iterations),
     }
     return pl.concat([_rows(part, **dict(zip(_WORK, work, strict=True))) for part, work in works.items()])
 
 
 def _bandwidth(trace: Trace) -> float | None:
     """The peak bandwidth of the worker's device, if it has one that is known."""
-    known = list(Limits.of(trace).values())
-    return known[0].peaks.bandwidth if len(known) == 1 and known[0].peaks else None
+    limits = list(Limits.of(trace).values())
+    return limits[0].peaks.bandwidth if len(limits) == 1 and limits[0].peaks else None
 
 
-def _reason(trace: Trace, made: Iterations) -> pl.Expr:
+def _reason(trace: Trace, iterations: Iterations) -> pl.Expr:
     """Why the work of a part isn't known, or not all of it."""
     needs_capture = has_graphs(trace) and trace.replayed is None
     reasons = {
@@ -109,7 +109,7 @@ def _reason(trace: Trace, made: Iterations) -> pl.Expr:
         "gemm": _NO_CALLS if needs_capture else _NO_FORMULA if was_on(trace, "record_shapes") else _NO_SHAPES,
         "attention": _NO_CALLS if needs_capture else _NO_HEADS,
     }
-    if not any(request_lengths(trace, made)) and (has_ragged_attention(trace) or not needs_capture):
+    if not any(request_lengths(trace, iterations)) and (has_ragged_attention(trace) or not needs_capture):
         reasons["attention"] = _NO_LENGTHS
     of_part = pl.col("part").replace_strict(reasons, default=None, return_dtype=pl.String)
     is_unknown = pl.col("known_frac") < pl.when(pl.col("part") == "attention").then(_ANY).otherwise(_ALL)

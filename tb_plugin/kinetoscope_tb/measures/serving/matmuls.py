@@ -15,7 +15,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...arrays.intervals import Ints
-from ...measures.calls.matrix_work import DTYPES, Unknown, matrix_work, product_sizes
+from ...measures.calls.matrix_work import DTYPES, UnknownWork, matrix_work, product_sizes
 from ...trace.model import Trace
 from ..calls.matrix_calls import ARGUMENTS, each_matrix_call
 from ..calls.roofline import Limits, roof
@@ -40,9 +40,9 @@ class WorkByShapes(NamedTuple):
     time_ns: Ints
 
 
-def matmul_work(trace: Trace, made: Iterations) -> WorkByShapes:
+def matmul_work(trace: Trace, iterations: Iterations) -> WorkByShapes:
     """The work of the operators with formulas that multiply matrices on a device."""
-    return work_by_shapes(trace, made, each_matrix_call(trace), _weights)
+    return work_by_shapes(trace, iterations, each_matrix_call(trace), _weights)
 
 
 def _weights(name: str, shapes: str | None) -> int | None:
@@ -52,23 +52,23 @@ def _weights(name: str, shapes: str | None) -> int | None:
 
 
 def work_by_shapes(
-    trace: Trace, made: Iterations, calls: pl.DataFrame, numbers_of_model: Callable[[str, str | None], int | None]
+    trace: Trace, iterations: Iterations, calls: pl.DataFrame, numbers_of_model: Callable[[str, str | None], int | None]
 ) -> WorkByShapes:
     """The work of calls on a device.
 
     Args:
         trace: The trace.
-        made: Its iterations.
+        iterations: Its iterations.
         calls: Rows of each_matrix_call.
         numbers_of_model: How many numbers of the model a call with a name and shapes reads; None: it doesn't count.
     """
-    work = np.zeros((5, made.frame.height), np.int64)
+    work = np.zeros((5, iterations.frame.height), np.int64)
     calls = calls.filter(pl.col("device").is_not_null())
-    if made.frame.is_empty() or calls.is_empty():
+    if iterations.frame.is_empty() or calls.is_empty():
         return WorkByShapes(work[0], work[1], work[2], work[3], work[4])
     host = trace.all_host_events[calls["row"]]
     start = host["start_ns"].to_numpy()
-    step = host_cycles(made.frame).find_steps(start, start + host["dur_ns"].to_numpy())
+    step = host_cycles(iterations.frame).find_steps(start, start + host["dur_ns"].to_numpy())
     keys = ["step", *ARGUMENTS, "device"]
     groups = (
         calls.with_columns(step=pl.Series(step))
@@ -91,13 +91,13 @@ def _work(row: dict[str, object], limits: Limits | None, numbers: int) -> tuple[
     calls, time_ns = int(str(row["calls"])), int(str(row["time_ns"]))
     try:
         work = matrix_work(str(name), shapes, types, values)  # type: ignore[arg-type]
-    except Unknown:
+    except UnknownWork:
         return 0, 0, 0, 0, 0
     if work.moved_bytes is None or work.dtype is None:
         return 0, 0, 0, 0, 0
-    uses, unknown = (int(str(row[column])) > 0 for column in ("tensor_ns", "unknown_ns"))
+    uses, is_unknown = (int(str(row[column])) > 0 for column in ("tensor_ns", "unknown_ns"))
     peaks = None if limits is None else limits.peaks
-    limit = None if peaks is None else roof(peaks, work, uses_tensor_cores=uses, is_unit_unknown=unknown)
+    limit = None if peaks is None else roof(peaks, work, uses_tensor_cores=uses, is_unit_unknown=is_unknown)
     size = next(size for dtype, size in DTYPES.values() if dtype == work.dtype)
     at_roof = 0 if limit is None or limit.ns is None else round(calls * limit.ns)
     return calls * work.flop, calls * work.moved_bytes, calls * numbers * size, at_roof, time_ns

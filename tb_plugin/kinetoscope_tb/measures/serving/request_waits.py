@@ -18,7 +18,7 @@ from ...trace.model import Trace
 from ...trace.results import once_per_recording
 from ..time.breakdown import intervals_of
 from ..time.host_activity import launching_threads
-from .iterations import Iterations, iterations
+from .iterations import Iterations, server_iterations
 
 
 def server_threads(trace: Trace, of_trace: Iterations) -> NDArray[np.bool_]:
@@ -32,7 +32,7 @@ def server_threads(trace: Trace, of_trace: Iterations) -> NDArray[np.bool_]:
 @once_per_recording
 def request_waits(trace: Trace) -> Intervals:
     """When these threads wait for a request, or for another process; a union."""
-    threads, host, python = server_threads(trace, iterations(trace)), trace.host_events, trace.python_calls
+    threads, host, python = server_threads(trace, server_iterations(trace)), trace.host_events, trace.python_calls
     on_host, on_python = (threads[frame["thread"].to_numpy()] for frame in (host, python))
     by_range = map_categories(host["name"], lambda name: server_work(name) == "waiting")
     of_server = merge([intervals_of(host, on_host & by_range), _waiting_functions(trace, on_python)])

@@ -62,9 +62,9 @@ def _ramps(frame: pl.DataFrame) -> tuple[Mask, Mask]:
     """Which iterations precede the first decode with a full batch, and which follow the last one."""
     decodes = frame["phase"].is_in(["decode", "mixed"]).to_numpy()
     batch = frame["batch"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    known = decodes & ~np.isnan(batch)
+    is_known = decodes & ~np.isnan(batch)
     at = np.arange(batch.size)
-    if not known.any():
+    if not is_known.any():
         return np.zeros(at.size, bool), np.zeros(at.size, bool)
-    full = np.flatnonzero(known & (batch >= RAMP * np.median(batch[known])))
+    full = np.flatnonzero(is_known & (batch >= RAMP * np.median(batch[is_known])))
     return at < full[0], at > full[-1]

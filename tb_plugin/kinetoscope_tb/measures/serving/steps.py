@@ -13,7 +13,7 @@ from ...names.iterations import iteration_name
 from ...trace.model import STEPS, Trace
 from ...trace.steps import with_step_numbers
 from ..recording.contents import has_iterations
-from .iterations import host_cycles, iterations
+from .iterations import host_cycles, server_iterations
 from .steadiness import STEADY
 
 
@@ -26,7 +26,7 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
     has_steps = trace.steps["name"].to_list() != ["all"]
     if not (_has_marked_iterations(trace) if has_steps else has_iterations(trace)):
         return trace
-    of_trace = iterations(trace)
+    of_trace = server_iterations(trace)
     frame = of_trace.frame
     if frame.is_empty() or (frame["phase"] == "capture").all():
         return trace
@@ -46,9 +46,9 @@ def with_iterations_as_steps(trace: Trace) -> Trace:
         batch=pl.col("batch").fill_null(NONE),
         is_complete=pl.col("part").is_in(STEADY),
     ).select(list(STEPS))
-    stepped = dataclasses.replace(trace, steps=steps, host_events=host, launches=launches, device_events=device)
-    stepped.results.put(iterations, of_trace)  # they don't depend on steps
-    return stepped
+    with_steps = dataclasses.replace(trace, steps=steps, host_events=host, launches=launches, device_events=device)
+    with_steps.results.put(server_iterations, of_trace)  # they don't depend on steps
+    return with_steps
 
 
 def _has_marked_iterations(trace: Trace) -> bool:

@@ -31,17 +31,17 @@ less than the functions in it."""
 @once_per_recording
 def launching_threads(trace: Trace) -> NDArray[np.bool_]:
     """Which threads launched any device row."""
-    launching = np.zeros(trace.threads.height, bool)
+    is_launching = np.zeros(trace.threads.height, bool)
     rows = trace.device_events["launch"].to_numpy()
-    launching[trace.launches["thread"].to_numpy()[rows[rows != NONE]]] = True
-    return launching
+    is_launching[trace.launches["thread"].to_numpy()[rows[rows != NONE]]] = True
+    return is_launching
 
 
 def working_threads(trace: Trace) -> NDArray[np.bool_]:
     """Which threads make up a step: the main thread, and those that launched any device row."""
-    working = launching_threads(trace).copy()
-    working[main_thread(trace)] = True
-    return working
+    is_working = launching_threads(trace).copy()
+    is_working[main_thread(trace)] = True
+    return is_working
 
 
 @once_per_recording
@@ -50,17 +50,17 @@ def host_activities(trace: Trace) -> dict[str, Intervals]:
 
     Only outermost ranges and frames are looked at: they cover what is in them.
     """
-    launching = launching_threads(trace)
+    is_launching = launching_threads(trace)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
-    on_host = launching[host["thread"].to_numpy()]
-    on_calls = launching[launches["thread"].to_numpy()]
+    on_host = is_launching[host["thread"].to_numpy()]
+    on_calls = is_launching[launches["thread"].to_numpy()]
     loads = loading_ranges(trace)
     is_op = (host["kind"] == "operator").to_numpy()
     ranges = ~loads & ~map_categories(host["name"], lambda name: step_number(name) is not None)
     inner = gather(is_op & ranges, host["parent"].to_numpy(), missing=False)
     within = gather(ranges, host["parent"].to_numpy(), missing=False)
     waits = map_categories(launches["name"], synchronizes)
-    outermost = launching[python["thread"].to_numpy()] & (python["parent"].to_numpy() == NONE)
+    outermost = is_launching[python["thread"].to_numpy()] & (python["parent"].to_numpy() == NONE)
     return {
         "data loading": intervals_of(host, on_host & loads),
         "synchronizing": intervals_of(launches, on_calls & waits),
@@ -95,20 +95,20 @@ def all_wait(trace: Trace, after_ns: int) -> Intervals:
     """
     launches, host, python = trace.launches, trace.host_events, trace.python_calls
     waits = map_categories(launches["name"], synchronizes)
-    waiting: list[Intervals] = []
-    working: list[Intervals] = []
+    wait_spans: list[Intervals] = []
+    work_spans: list[Intervals] = []
     threads = np.flatnonzero(launching_threads(trace)).astype(np.int32)
     for on_host, on_calls, on_python in zip(
-        *(_places(frame, threads) for frame in (host, launches, python)), strict=True
+        *(_thread_slices(frame, threads) for frame in (host, launches, python)), strict=True
     ):
         start, end = intervals_of(launches[on_calls], waits[on_calls])
         outermost = [intervals_of(f, f["parent"].to_numpy() == NONE) for f in (host[on_host], python[on_python])]
-        waiting.append(union(start + after_ns, end))
-        working.append(without(merge([*outermost, intervals_of(launches[on_calls])]), (start, end)))
-    return without(merge(waiting), merge(working))
+        wait_spans.append(union(start + after_ns, end))
+        work_spans.append(without(merge([*outermost, intervals_of(launches[on_calls])]), (start, end)))
+    return without(merge(wait_spans), merge(work_spans))
 
 
-def _places(frame: pl.DataFrame, threads: NDArray[np.int32]) -> list[slice]:
+def _thread_slices(frame: pl.DataFrame, threads: NDArray[np.int32]) -> list[slice]:
     """Where the rows of each thread are, in a frame in the order of threads."""
     of = frame["thread"].to_numpy()
     return list(map(slice, np.searchsorted(of, threads), np.searchsorted(of, threads, "right")))

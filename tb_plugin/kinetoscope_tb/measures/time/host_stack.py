@@ -19,8 +19,8 @@ from ...arrays.nesting import innermost, nearest, nest
 from ...names.kernels import step_number
 from ...names.python_frames import function_name, is_of_library
 from ...trace.model import Trace
-from ..calls.call_tree import interleaved
-from ..python.frames import functions, parsed
+from ..calls.call_tree import merge_order
+from ..python.frames import functions, parse_frames
 
 Rows = NDArray[np.int32]
 KINDS = ("function", "module", "operator", "annotation", "runtime call")
@@ -31,7 +31,7 @@ _MODULE = "nn.Module: "
 _PYTHON, _HOST, _CALL = range(len(FRAMES))
 
 
-class Doing(NamedTuple):
+class StackPieces(NamedTuple):
     """Pieces of intervals on threads, each with what the thread did; the pieces of an interval add up to it.
 
     Attributes:
@@ -70,18 +70,18 @@ class HostStack:
         """The rows of some threads that overlap a union of intervals."""
         is_step = map_categories(trace.host_events["name"], lambda name: step_number(name) is not None)
         frames = [getattr(trace, name) for name in FRAMES]
-        some = [_overlapping(frame, threads, within) for frame in frames]
-        some[_HOST] = some[_HOST][~is_step[some[_HOST]]]
-        columns = [_columns(frame, rows) for frame, rows in zip(frames, some, strict=True)]
-        order = interleaved(*columns[_PYTHON], *columns[_HOST])
+        rows_by_frame = [_overlapping_rows(frame, threads, within) for frame in frames]
+        rows_by_frame[_HOST] = rows_by_frame[_HOST][~is_step[rows_by_frame[_HOST]]]
+        columns = [_columns(frame, rows) for frame, rows in zip(frames, rows_by_frame, strict=True)]
+        order = merge_order(*columns[_PYTHON], *columns[_HOST])
         thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns[:_CALL], strict=True))
-        last = interleaved(thread, start, end, *columns[_CALL])
+        last = merge_order(thread, start, end, *columns[_CALL])
         order = np.concatenate([order, np.arange(order.size, last.size, dtype=np.int32)])[last]
         thread, start, end = (np.concatenate(three)[order] for three in zip(*columns, strict=True))
-        frame = np.repeat(np.arange(3, dtype=np.uint8), [rows.size for rows in some])[order]
-        return cls(frame, np.concatenate(some)[order], thread, start, end)
+        frame = np.repeat(np.arange(3, dtype=np.uint8), [rows.size for rows in rows_by_frame])[order]
+        return cls(frame, np.concatenate(rows_by_frame)[order], thread, start, end)
 
-    def pieces(self, thread: Rows, start: Ints, end: Ints) -> Doing:
+    def pieces(self, thread: Rows, start: Ints, end: Ints) -> StackPieces:
         """Cut intervals, each on one thread, where what the thread did changes.
 
         The threads are laid one behind the other on a common axis, so that one pass cuts the intervals of all.
@@ -94,7 +94,7 @@ class HostStack:
         piece, begin, stop, span = cut(start + base, end + base, (borders[:-1], borders[1:]))
         at_thread = (borders // width).astype(np.int32)
         row = innermost(self.thread, begins, ends, at_thread, borders)
-        return Doing(piece, begin - base[piece], stop - base[piece], gather(row, span).astype(np.int32))
+        return StackPieces(piece, begin - base[piece], stop - base[piece], gather(row, span).astype(np.int32))
 
     @cached_property
     def parent(self) -> Rows:
@@ -108,20 +108,20 @@ class HostStack:
         These are `host`, `kind`, `op` (the operator around a runtime call) and `source`, as texts or null. The source
         is the innermost frame of the program around the row; without any, the innermost one with a file.
         """
-        place, texts = functions(trace.python_calls["name"])
-        frames = parsed(pl.Series(texts, dtype=pl.String))
+        function, texts = functions(trace.python_calls["name"])
+        frames = parse_frames(pl.Series(texts, dtype=pl.String))
         kinds = self._kinds(trace)
         ops = trace.host_events["name"]
         op = gather(_codes(ops), self._operators(kinds))
-        source = self._sources(place, texts, frames)
+        source = self._sources(function, texts, frames)
         names = [
             pl.Series(map(function_name, frames["function"].str.strip_prefix(_MODULE)), dtype=pl.String),
             *(frame["name"].dtype.categories for frame in (trace.host_events, trace.launches)),  # type: ignore[attr-defined]
         ]
-        name = self._names(trace, place, [part.len() for part in names])
+        name = self._names(trace, function, [part.len() for part in names])
         many = ops.dtype.categories.len() + 1, len(texts) + 1  # type: ignore[attr-defined]
         first, number = number_alike(((name * len(KINDS) + kinds) * many[0] + op + 1) * many[1] + source + 1)
-        described = pl.DataFrame(
+        descriptions = pl.DataFrame(
             {
                 "host": pl.concat(names).gather(pl.Series(name[first]).replace(NONE, None)),
                 "kind": pl.Series(KINDS, dtype=pl.String).gather(kinds[first]),
@@ -131,7 +131,7 @@ class HostStack:
                 .gather(pl.Series(source[first], dtype=pl.Int64).replace(NONE, None)),
             }
         )
-        return number, described
+        return number, descriptions
 
     def _kinds(self, trace: Trace) -> NDArray[np.int64]:
         """The number of each row's kind."""
@@ -146,21 +146,21 @@ class HostStack:
         around = gather(nearest(kinds == KINDS.index("operator"), self.parent), self.parent)
         return gather(self.row, np.where(self.frame == _CALL, around, np.int32(NONE)))
 
-    def _names(self, trace: Trace, place: Rows, sizes: list[int]) -> NDArray[np.int64]:
+    def _names(self, trace: Trace, function: Rows, sizes: list[int]) -> NDArray[np.int64]:
         """The number of each row's name: of functions, then of host events, then of calls; NONE without a name."""
         number = np.full(self.row.size, NONE, np.int64)
-        of_frames = (place, _codes(trace.host_events["name"]), _codes(trace.launches["name"]))
+        of_frames = (function, _codes(trace.host_events["name"]), _codes(trace.launches["name"]))
         for frame, codes in enumerate(of_frames):
             rows = np.flatnonzero(self.frame == frame)
             code = codes[self.row[rows]]
             number[rows] = np.where(code == NONE, NONE, code + sum(sizes[:frame]))
         return number
 
-    def _sources(self, place: Rows, texts: list[str], frames: pl.DataFrame) -> Rows:
+    def _sources(self, function: Rows, texts: list[str], frames: pl.DataFrame) -> Rows:
         """The function of the frame of the program around each row, or NONE."""
         has_file = np.append(frames["file"].is_not_null().to_numpy(), False)
         is_own = has_file & np.array([not is_of_library(text) for text in texts] + [False])
-        code = gather(place, np.where(self.frame == _PYTHON, self.row, np.int32(NONE)))
+        code = gather(function, np.where(self.frame == _PYTHON, self.row, np.int32(NONE)))
         own, any_file = (nearest(answer[code], self.parent) for answer in (is_own, has_file))
         return gather(code, np.where(own == NONE, any_file, own))
 
@@ -170,7 +170,7 @@ def _codes(names: pl.Series) -> Rows:
     return names.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
 
 
-def _overlapping(frame: pl.DataFrame, threads: Rows, within: Intervals) -> Rows:
+def _overlapping_rows(frame: pl.DataFrame, threads: Rows, within: Intervals) -> Rows:
     """The rows of some threads that overlap a union of intervals."""
     start = frame["start_ns"].to_numpy()
     overlaps = length_within(within, start, start + frame["dur_ns"].to_numpy()) > 0

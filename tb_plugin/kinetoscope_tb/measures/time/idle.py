@@ -82,10 +82,10 @@ class Windows:
     end: Ints
 
     @classmethod
-    def of(cls, trace: Trace, *, each: bool) -> Windows:
+    def of(cls, trace: Trace, *, per_step: bool) -> Windows:
         """Return the steps, or what they span, under the name `all`."""
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
-        return cls(trace.steps["name"].to_list(), start, end) if each else cls(["all"], start[:1], end[-1:])
+        return cls(trace.steps["name"].to_list(), start, end) if per_step else cls(["all"], start[:1], end[-1:])
 
     def cut(self, start: Ints, end: Ints) -> tuple[NDArray[np.int64], Ints, Ints, Rows]:
         """Cut intervals to the windows: (interval, start, end, window) of each piece; what lies in none is left out."""
@@ -96,15 +96,15 @@ class Windows:
 
 def axes(trace: Trace, axis: Axis) -> list[tuple[int, int, Rows]]:
     """Return (device, stream, rows of device_events) per stream, per device or once; NONE stands for all of them."""
-    order, first = _grouped(trace, axis)
-    places = _places(trace, axis, order[first])
-    return list(zip(*(column.tolist() for column in places), np.split(order, first[1:]), strict=False))
+    order, first = _rows_by_group(trace, axis)
+    columns = _device_and_stream(trace, axis, order[first])
+    return list(zip(*(column.tolist() for column in columns), np.split(order, first[1:]), strict=False))
 
 
 @once_per_recording
-def _grouped(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
+def _rows_by_group(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
     """The rows of device_events group by group, each in order, and where in them each group begins."""
-    return group_rows(queue_numbers(trace) if axis == "stream" else numbered(trace.device_events, _NAMES[axis]))
+    return group_rows(queue_numbers(trace) if axis == "stream" else number_rows(trace.device_events, _NAMES[axis]))
 
 
 @once_per_recording
@@ -113,17 +113,17 @@ def finest_alike(trace: Trace, axis: Axis) -> Axis:
     devices = trace.device_events["device"].n_unique()
     streams = int(queue_numbers(trace).max(initial=NONE)) + 1
     groups = {"stream": streams, "device": devices, "worker": 1}
-    return next(each for each in _NAMES if groups[each] == groups[axis])
+    return next(name for name in _NAMES if groups[name] == groups[axis])
 
 
 @once_per_recording
-def places(trace: Trace, axis: Axis) -> tuple[Rows, Ints]:
+def devices_and_streams(trace: Trace, axis: Axis) -> tuple[Rows, Ints]:
     """Device and stream of each group of an axis; NONE where a group has several."""
-    order, first = _grouped(trace, axis)
-    return _places(trace, axis, order[first])
+    order, first = _rows_by_group(trace, axis)
+    return _device_and_stream(trace, axis, order[first])
 
 
-def _places(trace: Trace, axis: Axis, rows: Rows) -> tuple[Rows, Ints]:
+def _device_and_stream(trace: Trace, axis: Axis, rows: Rows) -> tuple[Rows, Ints]:
     """Device and stream of some rows, NONE where the axis doesn't tell them apart."""
     names = _NAMES[axis]
     device, stream = (
@@ -133,7 +133,7 @@ def _places(trace: Trace, axis: Axis, rows: Rows) -> tuple[Rows, Ints]:
     return device, stream
 
 
-def numbered(rows: pl.DataFrame, names: list[str]) -> Rows:
+def number_rows(rows: pl.DataFrame, names: list[str]) -> Rows:
     """A number for each row; rows that are alike in the columns `names` have the same one, and those sort as these."""
     number = np.zeros(rows.height, np.int64)
     for name in names:
@@ -154,7 +154,7 @@ def _ranks(values: Ints | Rows) -> Rows:
 @once_per_recording
 def queue_numbers(trace: Trace) -> Rows:
     """A number for each device row: that of its device and stream, in their order."""
-    return numbered(trace.device_events, _NAMES["stream"])
+    return number_rows(trace.device_events, _NAMES["stream"])
 
 
 def whole_gaps(trace: Trace, axis: Axis, windows: Windows, *, with_empty: bool = False) -> WholeGaps:
@@ -164,14 +164,16 @@ def whole_gaps(trace: Trace, axis: Axis, windows: Windows, *, with_empty: bool =
     they are to: then gaps are split where such a row is.
     """
     start, dur = (trace.device_events[name].to_numpy() for name in ("start_ns", "dur_ns"))
-    rows, first = _grouped(trace, axis)
+    rows, first = _rows_by_group(trace, axis)
     span = int(windows.start[0]), int(windows.end[-1])
     size = 0
     for _ in range(2):  # first to count them
         times, numbers = np.empty((2, size), np.int64), np.empty((3, size), np.int32)
         group, before, after = numbers
         size = _find_gaps(start, dur, rows, first, *span, with_empty, group, *times, before, after)
-    return WholeGaps(group, times[0], times[1], before, after, *_places(trace, axis, rows[first]), rows, first)
+    return WholeGaps(
+        group, times[0], times[1], before, after, *_device_and_stream(trace, axis, rows[first]), rows, first
+    )
 
 
 def gaps(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:

@@ -38,7 +38,17 @@ from ...trace.model import Trace
 from ...trace.results import once_per_recording
 from . import idle
 from .host_activity import all_wait, blocking_calls
-from .idle import Axis, Rows, WholeGaps, Windows, finest_alike, numbered, places, queue_numbers, whole_gaps
+from .idle import (
+    Axis,
+    Rows,
+    WholeGaps,
+    Windows,
+    devices_and_streams,
+    finest_alike,
+    number_rows,
+    queue_numbers,
+    whole_gaps,
+)
 
 _behind_another = Function("behind_another")
 _first_launched = Function("first_launched")
@@ -82,7 +92,7 @@ def gap_parts(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:
     if trace.device_events.is_empty():
         return pl.DataFrame(schema=PARTS)
     uncut = _uncut_parts(trace, finest_alike(trace, axis), windows.start[0], windows.end[-1], idle.QUEUED_NS)
-    device, stream = places(trace, axis)
+    device, stream = devices_and_streams(trace, axis)
     piece, begins, ends, window = windows.cut(uncut.start, uncut.end)
     of = uncut.group[piece]
     why = pl.Series(uncut.cause[piece]).cat.to(_CAUSE)
@@ -122,7 +132,7 @@ def _uncut_parts(trace: Trace, axis: Axis, begin: int, end: int, _queued_ns: int
 def split_gaps_of_devices(trace: Trace) -> None:
     """Compute the parts by device, which most views begin with."""
     if not trace.device_events.is_empty():
-        span = Windows.of(trace, each=False)
+        span = Windows.of(trace, per_step=False)
         _uncut_parts(trace, finest_alike(trace, "device"), span.start[0], span.end[-1], idle.QUEUED_NS)
 
 
@@ -190,11 +200,11 @@ def _callbacks(trace: Trace, devices: Rows) -> tuple[Ints, Ints, NDArray[np.int6
 
 def _count_until(group: Rows, time: Ints, queries: Rows, until: Ints) -> NDArray[np.int64]:
     """How many events are of the group of each query, and not later than its instant."""
-    ordered = np.sort(time)
+    times = np.sort(time)
     width = time.size + 1
-    keys = np.sort(group.astype(np.int64) * width + np.searchsorted(ordered, time, "left"))
+    keys = np.sort(group.astype(np.int64) * width + np.searchsorted(times, time, "left"))
     first = queries.astype(np.int64) * width
-    count: NDArray[np.int64] = np.searchsorted(keys, first + np.searchsorted(ordered, until, "right"), "left")
+    count: NDArray[np.int64] = np.searchsorted(keys, first + np.searchsorted(times, until, "right"), "left")
     return count - np.searchsorted(keys, first, "left")
 
 
@@ -204,13 +214,13 @@ def _has_event_wait(trace: Trace) -> NDArray[np.bool_]:
     waits = trace.syncs.filter(pl.col("sync_kind").cast(pl.String) == "Stream Wait Event")
     if waits.is_empty():
         return has_wait
-    launched = gather(trace.launches["start_ns"].to_numpy(), trace.device_events["launch"].to_numpy())
-    places = pl.concat([frame.select("device", "stream") for frame in (trace.device_events, waits)])
-    queue = numbered(places, ["device", "stream"])
-    own, waiting = queue[: launched.size], queue[launched.size :]
-    rows = np.flatnonzero(launched != NONE)
-    rows = rows[np.lexsort((rows, launched[rows], own[rows]))]
-    so_far = _count_until(waiting, waits["start_ns"].to_numpy(), own[rows], launched[rows])
+    launch_ns = gather(trace.launches["start_ns"].to_numpy(), trace.device_events["launch"].to_numpy())
+    queues = pl.concat([frame.select("device", "stream") for frame in (trace.device_events, waits)])
+    queue = number_rows(queues, ["device", "stream"])
+    own, wait_queue = queue[: launch_ns.size], queue[launch_ns.size :]
+    rows = np.flatnonzero(launch_ns != NONE)
+    rows = rows[np.lexsort((rows, launch_ns[rows], own[rows]))]
+    so_far = _count_until(wait_queue, waits["start_ns"].to_numpy(), own[rows], launch_ns[rows])
     is_first = np.diff(own[rows], prepend=-1) != 0
     has_wait[rows] = np.where(is_first, so_far, np.diff(so_far, prepend=0)) > 0
     return has_wait
@@ -240,7 +250,7 @@ def not_shown_times(trace: Trace, start: Ints, end: Ints, device: int = NONE) ->
 def _hidden_by_device(trace: Trace) -> dict[int, Intervals]:
     """The times of each device, and of all together as those of NONE; from the first step's start to the last's end."""
     axes: tuple[Axis, ...] = ("worker", "device")
-    parts = pl.concat([gap_parts(trace, axis, Windows.of(trace, each=False)) for axis in axes])
+    parts = pl.concat([gap_parts(trace, axis, Windows.of(trace, per_step=False)) for axis in axes])
     spans = parts.filter(pl.col("cause") == NOT_SHOWN).partition_by("device", as_dict=True)
     return {
         int(device): union(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()) for (device,), rows in spans.items()

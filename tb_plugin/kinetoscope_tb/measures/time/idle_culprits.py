@@ -26,7 +26,7 @@ from ...arrays.native import Function
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
 from .host_activity import HOST_ACTIVITIES, host_activities
-from .host_stack import FRAMES, Doing, HostStack, Rows
+from .host_stack import FRAMES, HostStack, Rows, StackPieces
 from .idle import Windows, gaps
 from .idle_causes import CAUSES, gap_parts
 from .step_subset import counted_steps
@@ -70,7 +70,7 @@ class Culprits(NamedTuple):
 
 def culprits(trace: Trace, *, device: int | None) -> Culprits:
     """The pieces of the gaps of all devices or of one; they add up to the gaps exactly."""
-    windows = Windows.of(trace, each=False)
+    windows = Windows.of(trace, per_step=False)
     parts = gap_parts(trace, "device", windows)
     parts = _of_devices(parts) if device is None else parts.filter(pl.col("device") == device)
     after = _after(gaps(trace, "device", windows), parts)
@@ -84,20 +84,20 @@ def culprits(trace: Trace, *, device: int | None) -> Culprits:
     thread = _launching_thread(trace, causes, after)[part]
     main = main_thread(trace)
     stack = HostStack.of(trace, np.append(np.unique(thread), np.int32(main)), union(start, end))
-    doing = _doing(stack, thread, main, start, end)
-    part, step, activity = part[doing.interval], step[doing.interval], activity[doing.interval]
+    pieces = _thread_pieces(stack, thread, main, start, end)
+    part, step, activity = part[pieces.interval], step[pieces.interval], activity[pieces.interval]
     is_late = causes[part] == CAUSES.index("host late")
     names = pl.Series(HOST_ACTIVITIES, dtype=PIECES["activity"])
     columns = (
         parts["device"].to_numpy()[part],
         parts["gap"].to_numpy()[part],
         after[part],
-        doing.start,
-        doing.end,
+        pieces.start,
+        pieces.end,
         parts["cause"].gather(part),
         names.gather(pl.Series(np.where(is_late, activity, NONE)).replace(NONE, None)),
         step,
-        doing.row,
+        pieces.row,
     )
     return Culprits(pl.DataFrame(dict(zip(PIECES, columns, strict=True)), schema_overrides=PIECES), stack)
 
@@ -123,10 +123,10 @@ class CulpritPieces:
         cls, trace: Trace, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
     ) -> CulpritPieces:
         """Return the pieces of all devices or of one, clipped to a span of time."""
-        every = culprit_pieces(trace)
-        if device is not None and every.pieces["device"].n_unique() >= MOST_DEVICES:
-            every = _of_device(trace, device)
-        pieces = every.pieces.lazy()
+        whole = culprit_pieces(trace)
+        if device is not None and whole.pieces["device"].n_unique() >= MOST_DEVICES:
+            whole = _of_device(trace, device)
+        pieces = whole.pieces.lazy()
         if device is not None:
             pieces = pieces.filter(pl.col("device") == device)
         if from_ns is not None or to_ns is not None:
@@ -134,7 +134,7 @@ class CulpritPieces:
                 start_ns=pl.max_horizontal("start_ns", pl.lit(from_ns, pl.Int64)),
                 end_ns=pl.min_horizontal("end_ns", pl.lit(to_ns, pl.Int64)),
             ).filter(pl.col("end_ns") > pl.col("start_ns"))
-        return cls(pieces.collect(), every.who, every.frame, every.row)
+        return cls(pieces.collect(), whole.who, whole.frame, whole.row)
 
     def of_culprit(self, culprit: str | None) -> CulpritPieces:
         """The pieces of one culprit, by its hash."""
@@ -221,14 +221,14 @@ def culprit_pieces(trace: Trace) -> CulpritPieces:
 def _of_device(trace: Trace, device: int | None) -> CulpritPieces:
     """The pieces of one device, or of all."""
     pieces, stack = culprits(trace, device=device)
-    number, described = stack.descriptions(trace)
+    number, descriptions = stack.descriptions(trace)
     cause, activity = (pieces[name].to_physical().cast(pl.Int64).fill_null(NONE) for name in ("cause", "activity"))
     kinds = (cause * (len(HOST_ACTIVITIES) + 1) + activity + 1).to_numpy()
     of_row = gather(number, pieces["stack_row"].to_numpy()).astype(np.int64)
-    first, culprit = number_alike(kinds * (described.height + 1) + of_row + 1)
+    first, culprit = number_alike(kinds * (descriptions.height + 1) + of_row + 1)
     who = pieces.select(pl.col("cause", "activity").cast(pl.String))[first]
     row = pl.Series(of_row[first], dtype=pl.Int64).replace(NONE, None)
-    who = who.hstack(described.select(pl.all().gather(row)).get_columns())
+    who = who.hstack(descriptions.select(pl.all().gather(row)).get_columns())
     who = who.with_columns(culprit=pl.Series([_hash(row) for row in who.select(WHO).iter_rows()], dtype=pl.String))
     alike, same = number_alike(who["culprit"].rank("dense").cast(pl.Int64).to_numpy())
     columns = pieces.select("device", "gap", "after", "start_ns", "end_ns", "step", "stack_row")
@@ -259,11 +259,11 @@ def _after(whole: pl.DataFrame, parts: pl.DataFrame) -> Rows:
 
 def _activities(trace: Trace) -> tuple[Intervals, Rows]:
     """When the host did any of HOST_ACTIVITIES but the last, and which: without overlaps, the first that applies."""
-    active, covered = host_activities(trace), merge([])
+    active, so_far = host_activities(trace), merge([])
     spans: list[Intervals] = []
     for name in HOST_ACTIVITIES[:-1]:
-        spans.append(without(active[name], covered))
-        covered = merge([covered, active[name]])
+        spans.append(without(active[name], so_far))
+        so_far = merge([so_far, active[name]])
     start, end = (np.concatenate(side) for side in zip(*spans, strict=True))
     number = np.repeat(np.arange(len(spans), dtype=np.int32), [side.size for side, _ in spans])
     order = np.argsort(start, kind="stable")
@@ -278,20 +278,20 @@ def _launching_thread(trace: Trace, causes: np.ndarray, after: Rows) -> Rows:
     return np.where(by_host, np.where(thread == NONE, main_thread(trace), thread), NONE).astype(np.int32)
 
 
-def _doing(stack: HostStack, thread: Rows, main: int, start: Ints, end: Ints) -> Doing:
+def _thread_pieces(stack: HostStack, thread: Rows, main: int, start: Ints, end: Ints) -> StackPieces:
     """What each thread did in each interval; what the main thread did while a thread has nothing recorded."""
     own = stack.pieces(thread, start, end)
     launcher = thread[own.interval]
     blank = np.flatnonzero((own.row == NONE) & (launcher != NONE) & (launcher != main))
     if not blank.size:
         return own
-    filled = stack.pieces(np.full(blank.size, main, np.int32), own.start[blank], own.end[blank])
+    of_main = stack.pieces(np.full(blank.size, main, np.int32), own.start[blank], own.end[blank])
     count = np.ones(own.row.size, np.int64)
-    count[blank] = np.bincount(filled.interval, minlength=blank.size)
+    count[blank] = np.bincount(of_main.interval, minlength=blank.size)
     piece = np.repeat(np.arange(count.size), count)
     is_filled = np.zeros(count.size, np.bool_)
     is_filled[blank] = True
-    place = np.flatnonzero(is_filled[piece])
-    columns = Doing(own.interval[piece], own.start[piece], own.end[piece], own.row[piece])
-    columns.start[place], columns.end[place], columns.row[place] = filled.start, filled.end, filled.row
+    rows = np.flatnonzero(is_filled[piece])
+    columns = StackPieces(own.interval[piece], own.start[piece], own.end[piece], own.row[piece])
+    columns.start[rows], columns.end[rows], columns.row[rows] = of_main.start, of_main.end, of_main.row
     return columns

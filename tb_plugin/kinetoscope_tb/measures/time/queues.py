@@ -22,17 +22,17 @@ def queue_lengths(trace: Trace) -> list[tuple[int, int, Ints, Ints]]:
     """Return (device, stream, instants, queue length from each instant on) per stream that has launches."""
     rows = trace.device_events
     start = rows["start_ns"].to_numpy()
-    launched = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
-    queued = (launched != NONE) & (launched < start)
+    launch_ns = gather(trace.launches["start_ns"].to_numpy(), rows["launch"].to_numpy())
+    is_queued = (launch_ns != NONE) & (launch_ns < start)
     curves = []
     for device, stream, group in axes(trace, "stream"):
-        group = group[queued[group]]
+        group = group[is_queued[group]]
         if group.size:
-            curves.append((device, stream, *_counted(np.sort(launched[group]), start[group])))
+            curves.append((device, stream, *_length_curve(np.sort(launch_ns[group]), start[group])))
     return curves
 
 
-def _counted(joins: Array, leaves: Array) -> tuple[Array, Array]:
+def _length_curve(joins: Array, leaves: Array) -> tuple[Array, Array]:
     """Return the instants at which the number of queued rows changes, and the new numbers; both inputs are sorted."""
     at, length = np.empty(joins.size + leaves.size, np.int64), np.empty(joins.size + leaves.size, np.int64)
     size = _queue_lengths(joins, leaves, at, length)

@@ -40,7 +40,7 @@ def counted_steps(trace: Trace) -> list[int]:
     return [int(step) for step in (complete if complete.size else range(trace.steps.height))]
 
 
-def restricted(trace: Trace, within: str, phase: str | None, step: str | None) -> Trace:
+def restrict_to_steps(trace: Trace, within: str, phase: str | None, step: str | None) -> Trace:
     """The trace of some steps: the counted ones of a server's phase, or the one of this name.
 
     Args:
@@ -52,8 +52,8 @@ def restricted(trace: Trace, within: str, phase: str | None, step: str | None) -
     Raises:
         BadParameter: The trace has no such phase or step.
     """
-    chosen = _steps_of(trace, phase, step)
-    return rows_of_steps(trace, chosen) if within == "rows" else windows_of_steps(trace, chosen)
+    steps = _steps_of(trace, phase, step)
+    return rows_of_steps(trace, steps) if within == "rows" else windows_of_steps(trace, steps)
 
 
 def events_of_phase(trace: Trace, events: Events, within: str, phase: str) -> Events:
@@ -62,11 +62,11 @@ def events_of_phase(trace: Trace, events: Events, within: str, phase: str) -> Ev
     Raises:
         BadParameter: The trace has no such phase.
     """
-    chosen = _is_chosen(trace, _steps_of(trace, phase, None))
+    is_chosen = _step_mask(trace, _steps_of(trace, phase, None))
     belongs = _belongs if within == "rows" else _in_windows
-    known = {name: np.asarray(rows, np.int64) for name, rows in events.items()}
-    known = {name: rows[rows >= 0] for name, rows in known.items()}
-    return {name: rows[belongs(trace, name, chosen)[rows]] for name, rows in known.items()}
+    rows_by_frame = {name: np.asarray(rows, np.int64) for name, rows in events.items()}
+    rows_by_frame = {name: rows[rows >= 0] for name, rows in rows_by_frame.items()}
+    return {name: rows[belongs(trace, name, is_chosen)[rows]] for name, rows in rows_by_frame.items()}
 
 
 def _steps_of(trace: Trace, phase: str | None, step: str | None) -> list[int]:
@@ -81,53 +81,53 @@ def _steps_of(trace: Trace, phase: str | None, step: str | None) -> list[int]:
         frame = frame.filter(name=step)
         if frame.is_empty():
             raise _no_such("step", step, trace.steps["name"])
-    chosen: list[int] = frame["at"].to_list()
-    return chosen
+    numbers: list[int] = frame["at"].to_list()
+    return numbers
 
 
-def _no_such(name: str, value: str, known: pl.Series) -> BadParameter:
-    listed = known.drop_nulls().unique(maintain_order=True).to_list()
-    choices = f"choose one of {', '.join(listed[:_MOST_LISTED])}" if listed else f"it has no {name}s"
-    return BadParameter(f"{name}={value!r} isn't in this trace; {choices}{' …' * (len(listed) > _MOST_LISTED)}.")
+def _no_such(name: str, value: str, values: pl.Series) -> BadParameter:
+    options = values.drop_nulls().unique(maintain_order=True).to_list()
+    choices = f"choose one of {', '.join(options[:_MOST_LISTED])}" if options else f"it has no {name}s"
+    return BadParameter(f"{name}={value!r} isn't in this trace; {choices}{' …' * (len(options) > _MOST_LISTED)}.")
 
 
 def rows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     """The trace with the rows that belong to these steps; without marked steps, all of it."""
     if not has_steps(trace):
         return trace
-    chosen = _is_chosen(trace, steps)
-    masks = {name: _belongs(trace, name, chosen) for name in _TIMED}
-    return _select_rows(trace, {**masks, "steps": chosen})
+    is_chosen = _step_mask(trace, steps)
+    masks = {name: _belongs(trace, name, is_chosen) for name in _TIMED}
+    return _select_rows(trace, {**masks, "steps": is_chosen})
 
 
 def belongs_to_steps(trace: Trace, frame: str, steps: Sequence[int]) -> Mask:
     """Which rows of a frame `rows_of_steps` picks."""
     if not has_steps(trace):
         return np.ones(getattr(trace, frame).height, bool)
-    return _belongs(trace, frame, _is_chosen(trace, steps))
+    return _belongs(trace, frame, _step_mask(trace, steps))
 
 
 def windows_of_steps(trace: Trace, steps: Sequence[int]) -> Trace:
     """The trace with the rows that are active in the windows of these steps; without marked steps, all of it."""
     if not has_steps(trace):
         return trace
-    chosen = _is_chosen(trace, steps)
-    return _select_rows(trace, {**{name: _in_windows(trace, name, chosen) for name in _TIMED}, "steps": chosen})
+    is_chosen = _step_mask(trace, steps)
+    return _select_rows(trace, {**{name: _in_windows(trace, name, is_chosen) for name in _TIMED}, "steps": is_chosen})
 
 
-def _in_windows(trace: Trace, name: str, chosen: Mask) -> Mask:
+def _in_windows(trace: Trace, name: str, is_chosen: Mask) -> Mask:
     """Which rows of a frame are active in the windows of the steps."""
-    starts, ends = (trace.steps[name].to_numpy()[chosen] for name in ("start_ns", "end_ns"))
+    starts, ends = (trace.steps[name].to_numpy()[is_chosen] for name in ("start_ns", "end_ns"))
     start, end = _times(getattr(trace, name))
     after = np.searchsorted(ends, start, "right")  # the first window that ends after the row begins
     is_active: Mask = (after < ends.size) & (np.maximum(end, start + 1) > gather(starts, after.clip(0, ends.size - 1)))
     return is_active
 
 
-def _is_chosen(trace: Trace, steps: Sequence[int]) -> Mask:
-    chosen = np.zeros(trace.steps.height, bool)
-    chosen[list(steps)] = True
-    return chosen
+def _step_mask(trace: Trace, steps: Sequence[int]) -> Mask:
+    is_chosen = np.zeros(trace.steps.height, bool)
+    is_chosen[list(steps)] = True
+    return is_chosen
 
 
 def _times(frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -135,22 +135,22 @@ def _times(frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return start, start + frame["dur_ns"].to_numpy() if "dur_ns" in frame.columns else start
 
 
-def _belongs(trace: Trace, name: str, chosen: Mask) -> Mask:
+def _belongs(trace: Trace, name: str, is_chosen: Mask) -> Mask:
     """Which rows of a frame belong to the steps: by their step column, or else by their start."""
     frame = getattr(trace, name)
     if name in ("host_events", "launches"):
-        return gather(chosen, frame["step"].to_numpy(), missing=False)
+        return gather(is_chosen, frame["step"].to_numpy(), missing=False)
     start, end = _times(frame)
     first, last = ("start_ns", "end_ns") if name in _ON_DEVICES else ("host_start_ns", "host_end_ns")
     starts, ends = trace.steps[first].to_numpy(), trace.steps[last].to_numpy()
     step = (np.searchsorted(starts, start, "right") - 1).astype(np.int32)
-    reached = end if name == "python_calls" else start + 1
-    step = np.where((step >= 0) & (reached <= gather(ends, step, NONE)), step, NONE).astype(np.int32)
+    until = end if name == "python_calls" else start + 1
+    step = np.where((step >= 0) & (until <= gather(ends, step, NONE)), step, NONE).astype(np.int32)
     if name == "device_events":
         own_step = frame["step"].to_numpy()
         is_linked = (own_step >= 0) | (frame["launch"].to_numpy() >= 0)  # launches between steps belong to none
         step = np.where(is_linked, own_step, step)
-    return gather(chosen, step, missing=False)
+    return gather(is_chosen, step, missing=False)
 
 
 def _select_rows(trace: Trace, masks: dict[str, Mask]) -> Trace:
@@ -159,12 +159,12 @@ def _select_rows(trace: Trace, masks: dict[str, Mask]) -> Trace:
     masks["collectives"] = gather(masks["host_events"], collectives["host_event"].to_numpy(), missing=False) | gather(
         masks["device_events"], collectives["device_event"].to_numpy(), missing=False
     )
-    places = {name: _new_numbers(mask) for name, mask in masks.items()}
+    new_rows = {name: _new_numbers(mask) for name, mask in masks.items()}
     whole = {name: getattr(trace, name) for name in masks}
     whole["device_events"] = trace.device_events.with_columns(op=trace.recorded_op)
-    frames: dict[str, Any] = {name: _rows_of(frame, name, masks[name], places) for name, frame in whole.items()}
+    frames: dict[str, Any] = {name: _rows_of(frame, name, masks[name], new_rows) for name, frame in whole.items()}
     part = dataclasses.replace(trace, **frames)
-    return (part if trace.replayed is None else _with_replays(part, trace, masks, places)).as_part_of(trace)
+    return (part if trace.replayed is None else _with_replays(part, trace, masks, new_rows)).as_part_of(trace)
 
 
 def _new_numbers(mask: Mask) -> Rows:
@@ -172,19 +172,19 @@ def _new_numbers(mask: Mask) -> Rows:
     return np.where(mask, np.cumsum(mask) - 1, NONE).astype(np.int32)
 
 
-def _rows_of(frame: pl.DataFrame, name: str, mask: Mask, places: Mapping[str, Rows]) -> pl.DataFrame:
-    """The selected rows of a frame of this name; `places` has the new row numbers of the frames that it points to."""
+def _rows_of(frame: pl.DataFrame, name: str, mask: Mask, new_rows: Mapping[str, Rows]) -> pl.DataFrame:
+    """The selected rows of a frame of this name; `new_rows` has the new row numbers of the frames that it points to."""
     pointers = {
-        column: gather(places[target], frame[column].to_numpy()[mask])
+        column: gather(new_rows[target], frame[column].to_numpy()[mask])
         for column, target in POINTERS.get(name, {}).items()
-        if target in places
+        if target in new_rows
     }
     if "depth" in frame.columns:
         pointers["depth"] = _depths(frame, mask)
     return frame.filter(pl.Series(mask)).with_columns(**{c: pl.Series(v) for c, v in pointers.items()})
 
 
-def _with_replays(part: Trace, trace: Trace, masks: Mapping[str, Mask], places: Mapping[str, Rows]) -> Trace:
+def _with_replays(part: Trace, trace: Trace, masks: Mapping[str, Mask], new_rows: Mapping[str, Rows]) -> Trace:
     """The selected rows of a trace with the replayed calls around its device rows."""
     calls, on_device = trace.replayed, masks["device_events"]
     if calls is None:
@@ -197,12 +197,12 @@ def _with_replays(part: Trace, trace: Trace, masks: Mapping[str, Mask], places: 
     all_hosts, all_calls = _new_numbers(host), _new_numbers(python)
     op = pl.Series(gather(all_hosts, trace.device_events["op"].to_numpy()[on_device]))
     fewer = ReplayedCalls(
-        _rows_of(calls.host_events, "host_events", host, {**places, "host_events": all_hosts}),
-        _rows_of(calls.python_calls, "python_calls", python, {**places, "python_calls": all_calls}),
+        _rows_of(calls.host_events, "host_events", host, {**new_rows, "host_events": all_hosts}),
+        _rows_of(calls.python_calls, "python_calls", python, {**new_rows, "python_calls": all_calls}),
         part.device_events["op"],
         calls.is_module[is_needed],
         gather(number, calls.parent[is_needed]),
-        gather(places["launches"], calls.launch[is_needed]),
+        gather(new_rows["launches"], calls.launch[is_needed]),
         gather(number, innermost),
         calls.origin[is_needed],
     )

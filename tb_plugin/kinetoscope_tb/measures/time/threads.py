@@ -24,19 +24,19 @@ def main_thread(trace: Trace) -> int:
     host, calls = trace.host_events, trace.launches
     is_step = map_categories(host["name"], lambda name: step_number(name) is not None).astype(bool)
     if is_step.any():
-        spent = _time_by_thread(trace, host.select("thread", "dur_ns").filter(pl.Series(is_step)), "dur_ns")
+        time_ns = _time_by_thread(trace, host.select("thread", "dur_ns").filter(pl.Series(is_step)), "dur_ns")
     else:
         operators = host.select("kind", "thread", "self_ns").filter(pl.col("kind") == "operator")
-        spent = _time_by_thread(trace, operators, "self_ns") + _time_by_thread(trace, calls, "dur_ns")
-    if not spent.any():
-        spent = _time_by_thread(trace, host, "self_ns")
-    return int(spent.argmax()) if spent.any() else NONE
+        time_ns = _time_by_thread(trace, operators, "self_ns") + _time_by_thread(trace, calls, "dur_ns")
+    if not time_ns.any():
+        time_ns = _time_by_thread(trace, host, "self_ns")
+    return int(time_ns.argmax()) if time_ns.any() else NONE
 
 
 def _time_by_thread(trace: Trace, events: pl.DataFrame, column: str) -> NDArray[np.float64]:
-    spent = np.zeros(trace.threads.height)
-    np.add.at(spent, events["thread"].to_numpy(), events[column].to_numpy())
-    return spent
+    time_ns = np.zeros(trace.threads.height)
+    np.add.at(time_ns, events["thread"].to_numpy(), events[column].to_numpy())
+    return time_ns
 
 
 def autograd_threads(trace: Trace) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, scatter_add
-from ...measures.calls.call_tree import MergedTree, merged
+from ...measures.calls.call_tree import MergedTree, merge_calls
 from ...pictures import Tree
 from ...table import COUNT, DURATION, ID, TEXT, Column, Table
 from ..core.model import CATEGORIES, Timeline
@@ -46,7 +46,7 @@ def area_flames(
     label = timeline.label[slices.number[on_side]].astype(np.int64)
     code = np.where(slices.covers[on_side], NONE, label).astype(np.int32)
     axes, root = np.unique(slices.axis[on_side], return_inverse=True)
-    tree = merged(parent, code, root.astype(np.int32))
+    tree = merge_calls(parent, code, root.astype(np.int32))
     own = scatter_add(tree.node, slices.own_ns[on_side], tree.parent.size)
     is_named = code != NONE
     calls = tree.sums(np.where(is_named, tree.node, NONE).astype(np.int32))

@@ -89,7 +89,7 @@ def _by_module(trace: Trace, timeline: Timeline) -> Groups:
         codes[frame] = modules.of_rows(forest.at(rows["thread"].to_numpy(), rows["start_ns"].to_numpy()))[0]
     of_host = modules.of_host_rows(trace)[0][: trace.host_events.height]
     codes["host_events"] = np.where(of_host != NONE, of_host, codes["host_events"])
-    launch_ranges, paths = forest.launching(trace), modules.paths()
+    launch_ranges, paths = forest.rows_at_launch(trace), modules.paths()
     codes["device_events"] = np.where(launch_ranges == NONE, len(paths), modules.of_rows(launch_ranges)[0])
     return _of_frames(trace, timeline, codes, [*paths, UNATTRIBUTED], OUTSIDE)
 
@@ -105,7 +105,7 @@ def _by_annotation(trace: Trace, timeline: Timeline) -> Groups:
     ranges_around = {
         "host_events": ranges.around_host,
         "launches": ranges.around_call,
-        "device_events": ranges.launching,
+        "device_events": ranges.launch_range,
         "python_calls": gather(number, gather(rows, around)),
     }
     codes = {frame: gather(ranges.code, of) for frame, of in ranges_around.items()}

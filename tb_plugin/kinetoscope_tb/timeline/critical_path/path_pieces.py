@@ -13,7 +13,7 @@ from ...arrays.gather import NONE, gather
 from ...critical_path.classes import CLASSES
 from ...critical_path.edges import REASONS
 from ...critical_path.explanation import path_explanation
-from ...critical_path.names import Places
+from ...critical_path.names import EventRows
 from ...distributed.path.paths import PARTS
 from ...trace import Trace
 from ..core.model import Timeline
@@ -24,10 +24,10 @@ WAITS = ("launch latency", "between GPU events", "unexplained wait")
 """Parts of a path in which nothing runs: they are between slices."""
 
 
-def _slices(timeline: Timeline, positions: Places) -> NDArray[np.int32]:
-    """The slice of each place: of its GPU event, else of its call, else of its host event; NONE without any."""
-    number = timeline.slices_of("host_events", positions.event)
-    for frame, rows in (("launches", positions.call), ("device_events", positions.row)):
+def _slices(timeline: Timeline, events: EventRows) -> NDArray[np.int32]:
+    """The slice of each segment: of its GPU event, else of its call, else of its host event; NONE without any."""
+    number = timeline.slices_of("host_events", events.event)
+    for frame, rows in (("launches", events.call), ("device_events", events.row)):
         numbers = timeline.slices_of(frame, rows)
         number = np.where(numbers >= 0, numbers, number)
     return number
@@ -64,7 +64,7 @@ class PathPieces:
     def of_path(cls, trace: Trace, timeline: Timeline, path: pl.DataFrame, segment: Ints) -> PathPieces:
         """Return the rows of PATH, or of its columns with a `class` of PARTS, each with its segment."""
         part = path["class"].to_numpy()
-        number = _slices(timeline, Places.of_path(path))
+        number = _slices(timeline, EventRows.of_path(path))
         is_wait = np.isin(part, [CLASSES.index(name) for name in WAITS])
         start, end = path["start_ns"].to_numpy(), path["end_ns"].to_numpy()
         number = np.where(is_wait, NONE, number).astype(np.int32)

@@ -64,7 +64,7 @@ def _origins(trace: Trace) -> _Origins:
     modules, host = ModuleCalls.of(trace), trace.all_host_events
     parent = host["parent"].to_numpy()
     around = gather(nearest((host["kind"] == "operator").to_numpy(), parent), parent).astype(np.int32)
-    classes = [name.of_class or name.shown for name in modules.names]
+    classes = [name.of_class or name.label for name in modules.names]
     return _Origins(modules, modules.of_host_rows(trace)[0], classes, Stacks.of(trace), around)
 
 

@@ -35,7 +35,7 @@ def culprit_gaps(trace: Trace, *, device: int | None = None, culprit: str | None
     """The gaps by how much of them the culprit has; of all culprits if none is given."""
     pieces = CulpritPieces.within(trace, device)
     pieces = pieces if culprit is None else pieces.of_culprit(culprit)
-    whole = gaps(trace, "device", Windows.of(trace, each=False))
+    whole = gaps(trace, "device", Windows.of(trace, per_step=False))
     rows = pieces.by_gap().rename({"culprit": "number", "dur_ns": "culprit_ns"})
     rows = rows.filter(pl.col("culprit_ns") >= pl.col("culprit_ns").top_k(MOST_ROWS).min())  # with equal ones
     names, steps = trace.device_events["name"], trace.steps["name"].replace("all", None)

@@ -42,7 +42,7 @@ class ExposedTime(Table):
 
 def exposed_time(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl.DataFrame:
     """Devices by index, then steps in order."""
-    windows = Windows.of(trace, each=per == "step")
+    windows = Windows.of(trace, per_step=per == "step")
     frames = []
     for device, _, own in axes(trace, "device"):
         computation, communication, copies, idle, whole = exposure(trace, own, windows).values()

@@ -58,7 +58,7 @@ def gap_culprits(trace: Trace, *, device: int | None = None, start_ns: int | Non
 def _pieces(trace: Trace, device: int | None, start_ns: int | None) -> tuple[CulpritPieces, pl.DataFrame]:
     """The pieces of the longest gaps, or of those that begin at one time, and `start_ns` and `gap_ns` of each `gap`."""
     pieces = CulpritPieces.within(trace, device)
-    whole = gaps(trace, "device", Windows.of(trace, each=False))
+    whole = gaps(trace, "device", Windows.of(trace, per_step=False))
     whole = whole if device is None else whole.filter(pl.col("device") == device)
     whole = whole.select("gap", "start_ns", gap_ns=pl.col("end_ns") - pl.col("start_ns"))
     if start_ns is not None:

@@ -58,7 +58,7 @@ def gaps(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
     """The longest gaps first; with from_ns or to_ns those that reach into that time."""
-    windows = Windows.of(trace, each=False)
+    windows = Windows.of(trace, per_step=False)
     predicates = [pl.lit(value=True)]
     predicates += [pl.col("device") == device] if device is not None else []
     predicates += [pl.col("end_ns") > from_ns] if from_ns is not None else []

@@ -56,7 +56,7 @@ def gpu_counters(trace: Trace, *, per: Literal["recording", "step", "kernel"] = 
 
 
 def _of_windows(counter: HardwareCounter, kernels: pl.DataFrame, trace: Trace, per: str) -> Iterator[dict[str, Any]]:
-    windows = Windows.of(trace, each=per == "step")
+    windows = Windows.of(trace, per_step=per == "step")
     for name, start, end in zip(windows.names, windows.start, windows.end, strict=True):
         bounds = np.array([start]), np.array([end])
         _, begins, ends, window = cut(*bounds, intervals_of(kernels))

@@ -108,7 +108,7 @@ _PARTS = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
 
 def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl.DataFrame:
     """Devices, each before its streams, in the order of steps."""
-    windows = Windows.of(trace, each=per == "step")
+    windows = Windows.of(trace, per_step=per == "step")
     scopes: tuple[Axis, ...] = ("device", "stream")
     all_gaps = pl.concat([gaps(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])
     parts = pl.concat([gap_parts(trace, scope, windows).with_columns(scope=pl.lit(scope)) for scope in scopes])

@@ -81,7 +81,7 @@ def idle_culprits(
     pieces = CulpritPieces.within(trace, device, from_ns, to_ns)
     steps = len(counted_steps(trace)) if has_steps(trace) else 0
     rows = _describe(trace, pieces, steps)
-    window = Windows.of(trace, each=False)
+    window = Windows.of(trace, per_step=False)
     begin = max(int(window.start[0]), window.start[0] if from_ns is None else from_ns)
     end = min(int(window.end[-1]), window.end[-1] if to_ns is None else to_ns)
     rows = rows.with_columns(

@@ -11,7 +11,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.recording.contents import has_kernels
-from ...measures.time.duration_bins import bin_of, binned, is_in_bin
+from ...measures.time.duration_bins import bin_of, histogram, is_in_bin
 from ...pictures import Histogram
 from ...table import COUNT, DURATION, FRACTION, Column, Table
 from ...trace import Trace
@@ -41,7 +41,7 @@ def kernel_durations(trace: Trace) -> pl.DataFrame:
         fraction(pl.col(amount).cum_sum(), pl.col(amount).sum()).alias(name)
         for amount, name in zip(amounts, names, strict=True)
     ]
-    return KernelDurations.of(binned({"calls": durations}, {"total_ns": durations}).with_columns(shares))
+    return KernelDurations.of(histogram({"calls": durations}, {"total_ns": durations}).with_columns(shares))
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:

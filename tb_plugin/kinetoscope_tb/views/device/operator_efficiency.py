@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_calls
-from ...measures.calls.matrix_work import FORMULAS, MatrixWork, Unknown, matrix_work
+from ...measures.calls.matrix_work import FORMULAS, MatrixWork, UnknownWork, matrix_work
 from ...measures.calls.memory_calls import MemoryCalls
 from ...measures.calls.op_calls import PROVENANCE
 from ...measures.calls.roofline import Limits, Roof, roof, why_impossible, with_doubts
@@ -154,8 +154,8 @@ def _row(call: dict[str, Any], limits: Limits | None, trace: Trace) -> dict[str,
     reasons = [] if has_time else [NO_TIME if is_on_host or call["device"] is not None else NO_DEVICE]
     try:
         work = matrix_work(name, shapes, types, values)
-    except Unknown as unknown:
-        return row | {"why_unknown": " ".join([*reasons, reason_in_trace(trace, str(unknown))])}
+    except UnknownWork as error:
+        return row | {"why_unknown": " ".join([*reasons, reason_in_trace(trace, str(error))])}
     rates = _achieved_rates(work, row["time_ns"], call["calls"])
     if work.moved_bytes is None:
         reasons.append(NO_DTYPE if work.dtype is None else NO_BYTES)

@@ -11,7 +11,7 @@ import polars as pl
 
 from ...measures.calls.launch_outcomes import launch_outcomes
 from ...measures.recording.contents import has_launches
-from ...measures.time.duration_bins import bin_of, binned, is_in_bin
+from ...measures.time.duration_bins import bin_of, histogram, is_in_bin
 from ...pictures import Histogram
 from ...table import COUNT, DURATION, Column, Table
 from ...trace import Trace
@@ -37,7 +37,7 @@ def launch_durations(trace: Trace) -> pl.DataFrame:
     """Launching calls by durations, the shortest first."""
     calls = launch_outcomes(trace).with_columns(trace.launches["dur_ns"]).filter(pl.col("device_rows") > 0)
     return LaunchDurations.of(
-        binned(
+        histogram(
             {
                 "launching_calls": calls["dur_ns"].to_numpy(),
                 "launch_delays": calls["delay_ns"].to_numpy(),

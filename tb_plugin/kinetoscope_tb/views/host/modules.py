@@ -61,7 +61,7 @@ def modules(trace: Trace) -> pl.DataFrame:
     amounts = module_amounts(times, lambda own: tree.with_inner(own)[order], lambda own: own[order])
     rows = pl.DataFrame(
         {
-            "name": [name.shown for name in names],
+            "name": [name.label for name in names],
             "calls": module_calls.calls[order],
             **amounts,
             "attribute": [name.attribute for name in names],

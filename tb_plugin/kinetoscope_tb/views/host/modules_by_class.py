@@ -45,7 +45,7 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
     module_calls = ModuleCalls.of(trace)
     times = ModuleTimes.of(trace, module_calls)
     tree = module_calls.tree
-    names = pl.Series([name.of_class or name.shown for name in module_calls.names], dtype=pl.String)
+    names = pl.Series([name.of_class or name.label for name in module_calls.names], dtype=pl.String)
     classes = names.unique(maintain_order=True)
     class_number = {name: number for number, name in enumerate(classes)}
     group = np.array([class_number[name] for name in names], np.int32)
@@ -74,7 +74,7 @@ def modules_by_class(trace: Trace) -> pl.DataFrame:
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the modules of this class."""
     module_calls = ModuleCalls.of(trace)
-    is_so = [(name.of_class or name.shown) == key["name"] for name in module_calls.names]
+    is_so = [(name.of_class or name.label) == key["name"] for name in module_calls.names]
     return recorded_events(trace, module_calls.events_of(is_so))
 
 
@@ -82,7 +82,7 @@ def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The class of a module's call."""
     module_calls = ModuleCalls.of(trace)
     node = module_calls.node_of(trace, frame, row)
-    return {"name": module_calls.names[node].of_class or module_calls.names[node].shown} if node >= 0 else None
+    return {"name": module_calls.names[node].of_class or module_calls.names[node].label} if node >= 0 else None
 
 
 VIEW = View(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
 from ...arrays.nesting import nearest
-from ...measures.calls.call_tree import Ints, MergedTree, Rows, merged
-from ...measures.python.frames import parsed
+from ...measures.calls.call_tree import Ints, MergedTree, Rows, merge_calls
+from ...measures.python.frames import parse_frames
 from ...measures.python.paths import (
     ELSEWHERE,
     WAITING_SHARE,
@@ -96,7 +96,7 @@ def python_calls(
     texts = pl.Series([calls.texts[code] for code in tree.code[order]], dtype=pl.String)
     numbers, kind_names = PathNumbers(tree, calls.texts, calls.kinds), shown_kinds(calls.texts, calls.kinds)
     columns: dict[str, Any] = {
-        **parsed(texts).to_dict(),
+        **parse_frames(texts).to_dict(),
         "kind": [kind_names[code] for code in tree.code[order]],
         "calls": calls.calls[order],
         "host_self_ns": calls.host[order],
@@ -149,7 +149,7 @@ class _Calls:
         forest, tree = paths.forest, paths.tree
         device, elsewhere = None, 0
         if trace.device_events.height:
-            launcher, dur = forest.launching(trace), trace.device_events["dur_ns"].to_numpy()
+            launcher, dur = forest.rows_at_launch(trace), trace.device_events["dur_ns"].to_numpy()
             device, elsewhere = tree.sums(gather(tree.node, launcher), dur), int(dur[launcher < 0].sum())
         calls, host = tree.sums(np.where(paths.is_call, tree.node, NONE)), tree.sums(tree.node, forest.self_ns)
         return cls(tree, paths.threads, paths.tids, paths.texts, paths.kinds, calls, host, device, elsewhere)
@@ -175,7 +175,7 @@ def _fold(calls: _Calls) -> _Calls:
     is_own[np.argsort(-share, kind="stable")[:MOST_ROWS]] = True  # callers come before callees and weigh no less
     is_own |= tree.parent < 0
     is_first = ~is_own & gather(is_own, tree.parent, missing=False)
-    smaller = merged(tree.parent, np.where(is_own, tree.code, np.where(is_first, len(calls.texts) - 1, NONE)))
+    smaller = merge_calls(tree.parent, np.where(is_own, tree.code, np.where(is_first, len(calls.texts) - 1, NONE)))
     device = None if calls.device is None else smaller.sums(smaller.node, calls.device)
     own = smaller.sums(np.where(is_own | is_first, smaller.node, NONE), calls.calls)
     host = smaller.sums(smaller.node, calls.host)
@@ -201,8 +201,8 @@ def events_of_row(trace: Trace, key: Key) -> Events:
     paths = PythonPaths.of(trace, None, "all")
     forest, tree = paths.forest, paths.tree
     if key["path"] == ELSEWHERE:
-        return {"device_events": np.flatnonzero(forest.launching(trace) < 0)}
-    numbers, functions = PathNumbers(tree, paths.texts, paths.kinds), parsed(pl.Series(paths.texts))["function"]
+        return {"device_events": np.flatnonzero(forest.rows_at_launch(trace) < 0)}
+    numbers, functions = PathNumbers(tree, paths.texts, paths.kinds), parse_frames(pl.Series(paths.texts))["function"]
     has_name = np.array([*is_equal(functions, key["function"]), False])[tree.code]
     node = next((n for n in np.flatnonzero(has_name).tolist() if numbers.of(n) == key["path"]), NONE)
     is_thread = node >= 0 and paths.kinds[tree.code[node]] == "thread"
@@ -214,9 +214,9 @@ def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The function of a call with the hash of its path, all operators included; what is launched elsewhere."""
     if frame == "device_events":
         paths = PythonPaths.of(trace, None, "all")
-        return {"function": ELSEWHERE, "path": ELSEWHERE} if paths.forest.launching(trace)[row] < 0 else None
+        return {"function": ELSEWHERE, "path": ELSEWHERE} if paths.forest.rows_at_launch(trace)[row] < 0 else None
     call = path_of_call(trace, frame, row)
-    return call and {"function": parsed(pl.Series(call[:1]))["function"][0], "path": call[1]}
+    return call and {"function": parse_frames(pl.Series(call[:1]))["function"][0], "path": call[1]}
 
 
 VIEW = View(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import gather, scatter_add
 from ...arrays.nesting import nearest
 from ...measures.calls.call_tree import Ints, outermost
-from ...measures.python.frames import parsed, without_addresses
+from ...measures.python.frames import parse_frames, without_addresses
 from ...measures.python.paths import PythonPaths, shown_kinds, waiting_threads
 from ...measures.recording.contents import has_python_calls
 from ...pictures import Bars
@@ -71,13 +71,13 @@ def python_functions(trace: Trace, *, thread: str | None = None) -> pl.DataFrame
     amounts = {"host": tree.sums(tree.node, forest.self_ns)}
     if trace.device_events.height:
         amounts["device"] = tree.sums(
-            gather(tree.node, forest.launching(trace)), trace.device_events["dur_ns"].to_numpy()
+            gather(tree.node, forest.rows_at_launch(trace)), trace.device_events["dur_ns"].to_numpy()
         )
     for name, of_nodes in amounts.items():
         own = np.where(counts, of_nodes, 0)
         columns[f"{name}_self_ns"] = _of_codes(paths, own)
         columns[f"{name}_total_ns"] = _of_codes(paths, np.where(is_outermost, tree.with_inner(own), 0))
-    names = parsed(pl.Series(paths.texts, dtype=pl.String))
+    names = parse_frames(pl.Series(paths.texts, dtype=pl.String))
     kinds = pl.Series(shown_kinds(paths.texts, paths.kinds), dtype=pl.String)
     rows = names.with_columns(kind=kinds, **{name: pl.Series(values) for name, values in columns.items()})[first:]
     missing = [pl.lit(None, pl.Int64).alias(name) for name in PythonFunctions.schema() if name not in rows.columns]
@@ -91,7 +91,7 @@ def _nodes_that_count(trace: Trace, paths: PythonPaths, thread: str | None) -> N
     tree = paths.tree
     root = nearest(tree.parent < 0, tree.parent)
     counts = ~waiting_threads(tree, paths.texts, tree.sums(tree.node, paths.forest.self_ns))
-    node_of_work = gather(tree.node, paths.forest.launching(trace))
+    node_of_work = gather(tree.node, paths.forest.rows_at_launch(trace))
     counts[root[node_of_work[node_of_work >= 0]]] = True
     is_counted: NDArray[np.bool_] = counts[root]
     return is_counted if thread is None and is_counted.any() else np.ones(root.size, bool)
@@ -105,7 +105,7 @@ def _of_codes(paths: PythonPaths, values: Ints) -> Ints:
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The calls of the function, on all threads that count."""
     paths = PythonPaths.of(trace, None, "none")
-    names = parsed(pl.Series(paths.texts, dtype=pl.String))
+    names = parse_frames(pl.Series(paths.texts, dtype=pl.String))
     is_function = np.array([kind in ("function", "module") for kind in paths.kinds])
     for name in PythonFunctions.key:
         is_function &= names[name].is_null().to_numpy() if key[name] is None else is_equal(names[name], key[name])
@@ -117,7 +117,9 @@ def events_of_row(trace: Trace, key: Key) -> Events:
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The function of a Python call."""
     name = trace.python_calls["name"][row] if frame == "python_calls" else None
-    return None if name is None else parsed(without_addresses(pl.Series([name], dtype=pl.String))).row(0, named=True)
+    if name is None:
+        return None
+    return parse_frames(without_addresses(pl.Series([name], dtype=pl.String))).row(0, named=True)
 
 
 VIEW = View(

@@ -98,7 +98,7 @@ def activity_strip(
     end = max(begin, min(last if to_ns is None else to_ns, last))
     parts = max(1, min(PARTS, end - begin))
     edges = begin + np.arange(parts + 1) * (end - begin) // parts
-    windows = Windows.of(trace, each=False)
+    windows = Windows.of(trace, per_step=False)
     work = _by_device(trace.device_events.select("device", "is_communication", "kind", "start_ns", "dur_ns"), device)
     idle, idle_gaps = gap_parts(trace, "device", windows), gaps(trace, "device", windows)
     gaps_of, numbers = _by_device(idle_gaps, device), sorted(work)

@@ -13,7 +13,7 @@ import polars as pl
 from ...arrays.gather import NONE, fraction, scatter_add
 from ...critical_path.culprits import WAITING, pieces_by_name, pieces_of_nodes, saved_by_group
 from ...critical_path.explanation import path_explanation
-from ...critical_path.names import Names, Places
+from ...critical_path.names import EventRows, Names
 from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
 from ...measures.time.step_subset import counted_steps
@@ -69,7 +69,7 @@ def critical_path_names(
     of_nodes = pieces_of_nodes(trace)
     if is_by_operator:
         names = Names.of(trace)
-        operators = names.text(names.operators(Places.of_nodes(trace, explanation.graph)))
+        operators = names.text(names.operators(EventRows.of_nodes(trace, explanation.graph)))
         of_nodes = of_nodes.with_columns(name=pl.coalesce(operators.gather(of_nodes["node"]), "name"))
     row = of_nodes.select("name", part).join(rows, ["name", "part"], "left", maintain_order="left")["row"]
     row_of_node = row.cast(pl.Int32).fill_null(NONE).to_numpy()

@@ -14,7 +14,7 @@ from ...arrays.nesting import innermost
 from ...critical_path.culprits import pieces_by_name
 from ...critical_path.edges import INFERRED, REASONS
 from ...critical_path.explanation import path_explanation
-from ...critical_path.names import NAMELESS, Names, Places
+from ...critical_path.names import NAMELESS, EventRows, Names
 from ...critical_path.row_events import path_events
 from ...measures.recording.contents import has_work
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
@@ -66,13 +66,13 @@ def critical_path_segments(
     largest = pieces.sort("dur_ns", descending=True, maintain_order=True).unique("segment", keep="first")
     path = path.join(largest.select("segment", "cause", "name"), "segment", "left", maintain_order="left")
     around = _python_around(trace, *(path[column].to_numpy() for column in ("thread", "start_ns", "end_ns")))
-    names, places = Names.of(trace), Places.of_path(path)
+    names, events = Names.of(trace), EventRows.of_path(path)
     row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
     rows = path.select(row).to_series()
     frame = path.with_columns(
         step=steps.gather(path["step"]),
         name=pl.when(pl.col("name") != NAMELESS).then("name"),
-        op=names.text(names.operators(places)),
+        op=names.text(names.operators(events)),
         python=texts(trace.python_calls["name"], around),
         part="cause",
         thread=_threads(trace).gather(path["thread"].replace(NONE, None)),

@@ -12,7 +12,7 @@ import polars as pl
 
 from ...arrays.gather import NONE, map_categories
 from ...measures.recording.contents import is_trace
-from ...measures.serving.iterations import iteration_of, iterations, marks
+from ...measures.serving.iterations import iteration_of, marks, server_iterations
 from ...measures.time.breakdown import CATEGORIES, breakdown
 from ...names.kernels import step_number
 from ...table import BOOL, DURATION, INSTANT, TEXT, Column, Table
@@ -81,7 +81,7 @@ def steps(trace: Trace) -> pl.DataFrame:
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The annotations that mark the step."""
     if trace.steps["phase"].is_not_null().any():
-        return marks(iterations(trace), trace.steps["name"] == key["step"])
+        return marks(server_iterations(trace), trace.steps["name"] == key["step"])
     is_so = map_categories(trace.host_events["name"], lambda name: step_number(name) == key["step"] is not None)
     is_annotation = (trace.host_events["kind"] == "annotation").to_numpy()
     return {"host_events": np.flatnonzero(is_so & is_annotation)}

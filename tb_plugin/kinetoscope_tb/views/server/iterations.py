@@ -8,8 +8,7 @@ import polars as pl
 from ...arrays.gather import fraction
 from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import busy_times, idle_times
-from ...measures.serving.iterations import CONFIDENCE, iteration_of, marks
-from ...measures.serving.iterations import iterations as iterations_of
+from ...measures.serving.iterations import CONFIDENCE, iteration_of, marks, server_iterations
 from ...measures.time.idle_causes import CAUSES
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
@@ -81,7 +80,7 @@ _PARTS = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
 
 def iterations(trace: Trace) -> pl.DataFrame:
     """Iterations in order of time."""
-    frame = iterations_of(trace).frame
+    frame = server_iterations(trace).frame
     start, end = frame["start_ns"].to_numpy(), frame["next_ns"].to_numpy()
     total = pl.col("total_ns")
     idle = dict(zip(_PARTS, idle_times(trace, start, end).values(), strict=True))
@@ -103,7 +102,7 @@ def iterations(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The annotation or function call of the iteration, and its device work."""
-    made = iterations_of(trace)
+    made = server_iterations(trace)
     number = key["iteration"]
     events: dict[str, np.ndarray] = {"device_events": np.flatnonzero((made.device == number) & (made.device >= 0))}
     return events | marks(made, pl.Series(np.arange(made.frame.height) == number))

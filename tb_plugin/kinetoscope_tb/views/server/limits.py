@@ -10,7 +10,7 @@ import polars as pl
 from ...arrays.gather import NONE
 from ...measures.recording.contents import has_device_iterations
 from ...measures.serving.costs import families
-from ...measures.serving.iterations import iteration_of, iterations
+from ...measures.serving.iterations import iteration_of, server_iterations
 from ...measures.serving.limits import phase_parts
 from ...pictures import PartBars
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, PROSE, TEXT, Column, Table
@@ -87,15 +87,17 @@ def limits(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataF
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The device work of a family in the iterations of a phase; idle time has none."""
-    made = iterations(trace)
-    numbers = np.flatnonzero([phase == key["phase"] for phase in made.frame["phase"]])
-    return {"device_events": np.flatnonzero(np.isin(made.device, numbers) & (families(trace) == key["part"]))}
+    iterations = server_iterations(trace)
+    numbers = np.flatnonzero([phase == key["phase"] for phase in iterations.frame["phase"]])
+    return {"device_events": np.flatnonzero(np.isin(iterations.device, numbers) & (families(trace) == key["part"]))}
 
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The phase and the family of device work."""
     number = iteration_of(trace, frame, row) if frame == "device_events" else NONE
-    return {"phase": iterations(trace).frame["phase"][number], "part": families(trace)[row]} if number >= 0 else None
+    if number < 0:
+        return None
+    return {"phase": server_iterations(trace).frame["phase"][number], "part": families(trace)[row]}
 
 
 VIEW = View(

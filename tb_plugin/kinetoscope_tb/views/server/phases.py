@@ -10,7 +10,7 @@ import polars as pl
 from ...arrays.gather import fraction
 from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import DEVICE_WORK, busy_times, family_times, gap_causes, idle_times
-from ...measures.serving.iterations import Iterations, iteration_of, iterations, marks
+from ...measures.serving.iterations import Iterations, iteration_of, marks, server_iterations
 from ...measures.serving.steadiness import STEADY
 from ...measures.time.idle_causes import CAUSES
 from ...pictures import Bars
@@ -97,13 +97,13 @@ _SUMS = ["total_ns", "busy_ns", "gap_ns", *_GAPS, *_IDLE, *_FAMILIES]
 
 def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:
     """Phases by their total time, the longest first, and what lies outside."""
-    made = iterations(trace)
-    each = _costs(trace, made)
+    iterations = server_iterations(trace)
+    each = _costs(trace, iterations)
     chosen = each.filter(pl.col("part").is_in(STEADY)) if of == "steady" else each
     if chosen.is_empty():
         chosen = each  # nothing is steady: a recording of one captured or interrupted iteration
     rows = _summed(chosen).sort("total_ns", "phase", descending=[True, False])
-    length = made.bounds[1] - made.bounds[0]
+    length = iterations.bounds[1] - iterations.bounds[0]
     outside = rows.clear(1).with_columns(
         phase=pl.lit(OUTSIDE),
         iterations=pl.lit(each.height - chosen.height, pl.Int64),
@@ -117,13 +117,13 @@ def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataF
     return Phases.of(table.select(Phases.schema().names()))
 
 
-def _costs(trace: Trace, made: Iterations) -> pl.DataFrame:
+def _costs(trace: Trace, iterations: Iterations) -> pl.DataFrame:
     """Phase, part, batch, tokens and all amounts of each iteration."""
-    start, end = made.frame["start_ns"].to_numpy(), made.frame["next_ns"].to_numpy()
+    start, end = iterations.frame["start_ns"].to_numpy(), iterations.frame["next_ns"].to_numpy()
     idle = zip(_IDLE, idle_times(trace, start, end).values(), strict=True)
-    gaps = zip(_GAPS, gap_causes(trace, made).values(), strict=True)
-    families = zip(_FAMILIES, family_times(trace, made).values(), strict=True)
-    return made.frame.select(
+    gaps = zip(_GAPS, gap_causes(trace, iterations).values(), strict=True)
+    families = zip(_FAMILIES, family_times(trace, iterations).values(), strict=True)
+    return iterations.frame.select(
         "phase",
         "part",
         "batch",
@@ -158,16 +158,16 @@ def _summed(each: pl.DataFrame) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The marks of the phase's iterations, and their device work."""
-    made = iterations(trace)
-    is_phase = pl.Series([phase == key["phase"] for phase in made.frame["phase"]], dtype=pl.Boolean)
+    iterations = server_iterations(trace)
+    is_phase = pl.Series([phase == key["phase"] for phase in iterations.frame["phase"]], dtype=pl.Boolean)
     numbers = np.flatnonzero(is_phase.to_numpy())
-    return {"device_events": np.flatnonzero(np.isin(made.device, numbers)), **marks(made, is_phase)}
+    return {"device_events": np.flatnonzero(np.isin(iterations.device, numbers)), **marks(iterations, is_phase)}
 
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:
     """The phase of the iteration that the event marks, or that launched it."""
     number = iteration_of(trace, frame, row)
-    return {"phase": iterations(trace).frame["phase"][number]} if number >= 0 else None
+    return {"phase": server_iterations(trace).frame["phase"][number]} if number >= 0 else None
 
 
 VIEW = View(
