@@ -162,6 +162,23 @@ def test_the_slider_shows_the_step_of_the_server_s_what_if(overview: Page, loadi
     expect(result).to_have_js_property("tagName", "OUTPUT")  # changes are announced to screen readers
 
 
+def test_a_closed_item_says_what_it_is_about_also_where_nothing_can_be_told(overview: Page):
+    unknown = {"id": "recording_faults", "title": "What costs most can't be said.", "confidence": "cannot_tell"}
+
+    def with_unknown(route: Route) -> None:
+        response = route.fetch()
+        summary = response.json()
+        if "verdict" in summary:
+            summary["also"].insert(0, {**summary["verdict"], **unknown, "action": "Copy the file again."})
+        route.fulfill(response=response, json=summary)
+
+    overview.route("**/answer?*", with_unknown)
+    overview.reload()
+    App(overview).settle()
+    item = overview.locator(".advice > li").nth(1)
+    expect(item.locator("summary small")).to_have_text(unknown["title"])
+
+
 def test_half_of_a_cause_saves_no_more_than_the_claim_where_other_ranks_bound_that(overview: Page, loading: str):
     def bound_by_others(route: Route) -> None:
         response = route.fetch()

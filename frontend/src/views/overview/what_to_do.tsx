@@ -139,12 +139,10 @@ function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
         <span class="worth">
           <Worth advice={advice} />
         </span>
-        {!isUnknown(advice) && (
-          <small>
-            {share !== null && `${percent(share)} % · `}confidence {confidence}
-            {!isFirst && !isOpen && [" · ", prose(advice.title)]}
-          </small>
-        )}
+        <small>
+          {!isUnknown(advice) && `${share === null ? "" : `${percent(share)} % · `}confidence ${confidence}`}
+          {!isFirst && !isOpen && [isUnknown(advice) ? "" : " · ", prose(advice.title)]}
+        </small>
       </summary>
       {isOpen && (
         <>
