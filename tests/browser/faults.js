@@ -257,6 +257,13 @@ async (inBothThemes) => {
     const isEmpty = !content.some((node) => node.textContent.trim() || node.matches?.("canvas, svg") || node.querySelector?.("canvas, svg"));
     if (isEmpty) faults.push(`the card ${quoted(card.textContent)} is empty`);
   }
+  for (const input of document.querySelectorAll("input[placeholder]")) {
+    const { fontSize, fontFamily, paddingLeft, paddingRight } = styleOf(input);
+    pen.font = `${fontSize} ${fontFamily}`;
+    const room = input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    const isCut = !input.value && input.checkVisibility() && pen.measureText(input.placeholder).width > room + 1;
+    if (isCut) faults.push(`the placeholder ${quoted(input.placeholder)} is cut`);
+  }
   for (const failed of main.querySelectorAll(".failed")) faults.push(`failed: ${quoted(failed.textContent)}`);
   for (const box of main.querySelectorAll("h1, .scroll, .card, .tools")) {
     const { left, right } = boxOf(box);

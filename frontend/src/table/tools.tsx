@@ -20,7 +20,7 @@ export function FilterBox({ problem }: { problem: string }) {
           ref={box}
           type="search"
           value={scope.get("filter")}
-          placeholder="Filter: words, -without, re:pattern"
+          placeholder="Filter: words, -not, re:.*"
           aria-label="Filter rows"
           aria-invalid={problem ? "true" : undefined}
           data-tip="Rows with all words; -word excludes, re: starts a pattern"

@@ -76,3 +76,7 @@ def test_totals_are_the_time_in_which_the_function_is_on_the_stack(calls):
         assert total == np.dot(active, np.diff(edges))
     covered = [any(s <= at < e for _, s, e in spans) for at, _ in pairwise(edges)]
     assert table["host_self_ns"].sum() == np.dot(covered, np.diff(edges))
+
+
+def test_which_function_it_is_stands_before_its_numbers():
+    assert [column.name for column in VIEW.table.columns][:3] == list(VIEW.table.key)

@@ -33,6 +33,8 @@ class PythonFunctions(Table):
     picture = Bars(("host_self_ns", "device_self_ns"))
 
     function = Column(TEXT, "Name of the function or module.")
+    file = Column(TEXT, "File of the function, as Python names it; missing if it isn't a Python function.")
+    line = Column(ID, "Line at which the function begins.")
     kind = Column(
         TEXT,
         "function, library (a function whose file is Python's, torch's or in site-packages), or module (a call of an "
@@ -52,8 +54,6 @@ class PythonFunctions(Table):
     device_total_ns = Column(
         DURATION, "Device time that it and its callees launched; recursive calls count once, so totals overlap."
     )
-    file = Column(TEXT, "File of the function, as Python names it; missing if it isn't a Python function.")
-    line = Column(ID, "Line at which the function begins.")
 
 
 def python_functions(trace: Trace, *, thread: str | None = None) -> pl.DataFrame:
