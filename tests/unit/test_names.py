@@ -2,20 +2,16 @@
 
 A name that is one word says what a value is (`gaps`) or what a function does (`merge`). A participle alone says
 neither: `parsed` needs its noun (`events`, `parsed_rows`), or its verb (`parse`).
-
-`names_to_change.txt` lists the names of each module that don't follow the rule yet. It only gets shorter.
 """
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
 from support.syntax import names_given, syntax
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "producer" / "kinetoscope", ROOT / "tb_plugin" / "kinetoscope_tb")
-LIST = Path(__file__).with_name("names_to_change.txt")
 
 VAGUE = {"each", "every", "everyone", "everything", "nothing", "one", "place", "places", "some", "thing", "things"}
 IRREGULAR = (
@@ -38,37 +34,18 @@ def is_unclear(name: str) -> bool:
     return name not in OF_THE_API and UNCLEAR.fullmatch(name[:1].lower() + name[1:]) is not None
 
 
-@cache
-def unclear_names() -> dict[str, set[str]]:
-    """The names of each module that don't follow the rule."""
-    paths = (path for package in PACKAGES for path in sorted(package.rglob("*.py")))
-    found = {path.relative_to(ROOT).as_posix(): set(filter(is_unclear, syntax(path).names)) for path in paths}
-    return {path: names for path, names in found.items() if names}
-
-
-@cache
-def allowed_names() -> dict[str, set[str]]:
-    """The list: a module a line, with its names."""
-    lines = (line.split(": ") for line in LIST.read_text(encoding="utf-8").splitlines())
-    return {path: set(names.split()) for path, names in lines}
-
-
-def beyond(names: dict[str, set[str]], others: dict[str, set[str]]) -> list[str]:
-    """What only the first has, a line per module."""
-    rest = ((path, names[path] - others.get(path, set())) for path in names)
-    return [f"{path}: {' '.join(sorted(names))}" for path, names in rest if names]
+def unclear_names_of(path: Path) -> list[str]:
+    """The names of a module that don't follow the rule."""
+    return sorted(filter(is_unclear, syntax(path).names))
 
 
 def test_names_are_nouns_and_verbs():
-    if new := "\n".join(beyond(unclear_names(), allowed_names())):
+    paths = (path for package in PACKAGES for path in sorted(package.rglob("*.py")))
+    unclear = ((path.relative_to(ROOT), unclear_names_of(path)) for path in paths)
+    if lines := "\n".join(f"{path}: {' '.join(names)}" for path, names in unclear if names):
         raise AssertionError(
-            f"Name what these are (`gaps`, `parsed_rows`) or do (`parse`), instead of a participle or `one` alone:\n{new}"
+            f"Name what these are (`gaps`, `parsed_rows`) or do (`parse`), instead of a participle or `one` alone:\n{lines}"
         )
-
-
-def test_the_list_of_names_to_change_only_gets_shorter():
-    if gone := "\n".join(beyond(allowed_names(), unclear_names())):
-        raise AssertionError(f"These names are gone. Remove them from {LIST.name}:\n{gone}")
 
 
 def test_the_rule_knows_participles_from_nouns_and_verbs():

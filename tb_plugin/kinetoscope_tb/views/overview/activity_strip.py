@@ -104,8 +104,8 @@ def activity_strip(
     gaps_of, numbers = _by_device(idle_gaps, device), sorted(work)
     idle_columns = _idle(trace, idle.filter(pl.col("device").is_in(numbers)), numbers, edges)
     frames = [pl.DataFrame(schema=ActivityStrip.schema())]
-    for place, number in enumerate(numbers):
-        columns = _busy(work[number], edges) | {name: pl.Series(sums[place]) for name, sums in idle_columns.items()}
+    for index, number in enumerate(numbers):
+        columns = _busy(work[number], edges) | {name: pl.Series(sums[index]) for name, sums in idle_columns.items()}
         columns |= _longest_gaps(gaps_of.get(number, idle_gaps.clear()), edges)
         frames.append(_rows("device", number, edges, columns))
     frames.append(_rows("host", None, edges, _host(trace, edges)))
@@ -123,8 +123,8 @@ def _rows(scope: str, device: int | None, edges: Ints, columns: dict[str, pl.Ser
     schema = {name: dtype for name, dtype in ActivityStrip.schema().items() if name in columns}
     frame = pl.DataFrame(columns, schema=schema)
     times = pl.Series("time_ns", edges[:-1]), pl.Series("dur_ns", np.diff(edges))
-    place = pl.lit(scope).alias("scope"), pl.lit(device, pl.Int64).alias("device")
-    return frame.with_columns(*place, *times)
+    scope_columns = pl.lit(scope).alias("scope"), pl.lit(device, pl.Int64).alias("device")
+    return frame.with_columns(*scope_columns, *times)
 
 
 def _busy(rows: pl.DataFrame, edges: Ints) -> dict[str, pl.Series]:
@@ -154,8 +154,8 @@ def _idle(trace: Trace, parts: pl.DataFrame, devices: Sequence[int], edges: Ints
         length = scatter_add(cell[of_cause], (end - start)[of_cause], shape[0] * shape[1])
         sums[f"{name.replace(' ', '_')}_ns"] = length.reshape(shape)
     late = cause == CAUSES.index("host late")
-    spent = host_activity(trace, pl.DataFrame({"start_ns": start[late], "end_ns": end[late]}))
-    for name, lengths in zip(_LATE, spent.values(), strict=True):
+    activity_ns = host_activity(trace, pl.DataFrame({"start_ns": start[late], "end_ns": end[late]}))
+    for name, lengths in zip(_LATE, activity_ns.values(), strict=True):
         sums[name] = scatter_add(cell[late], lengths, shape[0] * shape[1]).reshape(shape)
     return sums
 
@@ -169,8 +169,8 @@ def _longest_gaps(gaps: pl.DataFrame, edges: Ints) -> dict[str, pl.Series]:
     piece, _, _, column = cut(start, end, (edges[:-1], edges[1:]))
     longest = np.full(edges.size - 1, -1)
     longest[column[column >= 0]] = piece[column >= 0]  # the last one counts: the longest
-    chosen = pl.Series(longest).replace(-1, None)
-    return {"gap_start_ns": pl.Series(start).gather(chosen), "gap_ns": pl.Series(end - start).gather(chosen)}
+    rows = pl.Series(longest).replace(-1, None)
+    return {"gap_start_ns": pl.Series(start).gather(rows), "gap_ns": pl.Series(end - start).gather(rows)}
 
 
 def _host(trace: Trace, edges: Ints) -> dict[str, pl.Series]:

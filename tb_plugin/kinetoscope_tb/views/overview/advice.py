@@ -69,7 +69,7 @@ class Advice(Table):
 
 def advice(trace: Trace) -> pl.DataFrame:
     """The largest part of the step first, then advice that isn't about time, then what is fine."""
-    given = trace_advice(trace, tuple(diagnose(trace)))
+    all_advice = trace_advice(trace, tuple(diagnose(trace)))
     rows = [
         (
             a.rule,
@@ -77,13 +77,13 @@ def advice(trace: Trace) -> pl.DataFrame:
             a.words,
             a.action,
             a.saving_ns,
-            None if a.saving_ns is None else given.saved_frac(a.saving_ns),
+            None if a.saving_ns is None else all_advice.saved_frac(a.saving_ns),
             *(a.saving_range or (None, None)),
             a.confidence,
             a.view,
             a.filter or None,
         )
-        for a in given.advice
+        for a in all_advice.advice
     ]
     return Advice.of(pl.DataFrame(rows, schema=Advice.schema(), orient="row"))
 

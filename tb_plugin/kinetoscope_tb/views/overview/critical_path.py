@@ -76,10 +76,10 @@ def critical_path(
     what_if = path_explanation(trace).what_if
     pieces = pieces_by_name(trace).with_columns(part=number_of_part(pl.col("cause")))
     sums = pieces.group_by("part", "step").agg(pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
-    spent, counts = (np.zeros((len(PARTS), trace.steps.height), np.int64) for _ in range(2))
+    path_ns, counts = (np.zeros((len(PARTS), trace.steps.height), np.int64) for _ in range(2))
     at = sums["part"].to_numpy(), sums["step"].to_numpy()
-    spent[at], counts[at] = sums["dur_ns"].to_numpy(), sums["segments"].to_numpy()
-    saved = saved_by_part(trace, int(percent))
+    path_ns[at], counts[at] = sums["dur_ns"].to_numpy(), sums["segments"].to_numpy()
+    saved_ns = saved_by_part(trace, int(percent))
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
         bounds = pl.DataFrame({"part": PARTS}).with_columns(low=None, high=None)
@@ -90,14 +90,19 @@ def critical_path(
         return int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())
 
     frames = [
-        _parts(name, whole_ns(steps), bounds, *(values[:, steps] for values in (spent, counts, saved)))
+        _parts(name, whole_ns(steps), bounds, *(values[:, steps] for values in (path_ns, counts, saved_ns)))
         for name, steps in groups
     ]
     return CriticalPath.of(pl.concat(frames).select(CriticalPath.schema().names()))
 
 
 def _parts(
-    name: str, whole_ns: tuple[int, int], bounds: pl.DataFrame, spent: np.ndarray, counts: np.ndarray, saved: np.ndarray
+    name: str,
+    whole_ns: tuple[int, int],
+    bounds: pl.DataFrame,
+    path_ns: np.ndarray,
+    counts: np.ndarray,
+    saved_ns: np.ndarray,
 ) -> pl.DataFrame:
     """The rows of some steps, from arrays [part, step].
 
@@ -105,15 +110,15 @@ def _parts(
         name: Of these steps.
         whole_ns: How long they are: as recorded, and without what recording costs.
         bounds: The least and the most that each part may save.
-        spent: Time on the path.
+        path_ns: Time on the path.
         counts: Segments of it.
-        saved: What is saved.
+        saved_ns: What is saved.
     """
-    steps = spent.shape[1]
+    steps = path_ns.shape[1]
     rows = bounds.with_columns(
-        path_ns=spent.sum(axis=1),
+        path_ns=path_ns.sum(axis=1),
         segments=counts.sum(axis=1),
-        saved=saved.sum(axis=1),
+        saved=saved_ns.sum(axis=1),
     )
     return (
         rows.filter((pl.col("path_ns") > 0) | (pl.col("saved") > 0))
@@ -136,15 +141,15 @@ def _parts(
 def _ranges(trace: Trace, percent: int) -> pl.DataFrame:
     """The `low` and the `high` end of what each `part` may save, in ns; null where it is a wait, or saves little."""
     facts, explanation = Facts(trace), path_explanation(trace)
-    saved, most_saved = (saved_by_part(trace, less) for less in (percent, 100))
+    saved_ns, most_saved_ns = (saved_by_part(trace, less) for less in (percent, 100))
     classes = row_classes(trace)
     rows: list[tuple[str, int | None, int | None]] = []
     for number, part in enumerate(PARTS):
-        if part in WAITING or facts.mean(most_saved[number]) < LEAST_SHARE * facts.usual_step_ns:
+        if part in WAITING or facts.mean(most_saved_ns[number]) < LEAST_SHARE * facts.usual_step_ns:
             rows.append((part, None, None))
             continue
         candidate = _candidate(part, classes)
-        changes = Change.of(candidate, saved[number], percent / 100), Change.of(candidate, most_saved[number])
+        changes = Change.of(candidate, saved_ns[number], percent / 100), Change.of(candidate, most_saved_ns[number])
         bounds = (range_of_delays(facts, change, explanation) for change in changes)
         rows.append((part, *at_most(*bounds)))
     return pl.DataFrame(rows, schema={"part": pl.String, "low": pl.Int64, "high": pl.Int64}, orient="row")

@@ -60,10 +60,10 @@ def critical_path_names(
     percent: Literal["50", "10", "20", "30", "75", "90", "100"] = "50",
 ) -> pl.DataFrame:
     """The most time on the path first."""
-    explanation, counted, is_by_operator = path_explanation(trace), counted_steps(trace), by == "operator"
+    explanation, steps, is_by_operator = path_explanation(trace), counted_steps(trace), by == "operator"
     what_if = explanation.what_if
     part = pl.lit(ALL).alias("part") if is_by_operator else pl.col("cause").alias("part")
-    pieces = pieces_by_name(trace, is_by_operator=is_by_operator).filter(pl.col("step").is_in(counted))
+    pieces = pieces_by_name(trace, is_by_operator=is_by_operator).filter(pl.col("step").is_in(steps))
     rows = pieces.group_by("name", part).agg(path_ns=pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
     rows = rows.sort("path_ns", "name", "part", descending=[True, False, False]).with_row_index("row")
     of_nodes = pieces_of_nodes(trace)
@@ -75,13 +75,13 @@ def critical_path_names(
     row_of_node = row.cast(pl.Int32).fill_null(NONE).to_numpy()
     whole = scatter_add(row_of_node, of_nodes["dur_ns"].to_numpy(), rows.height)
     whole = np.maximum(whole, rows["path_ns"].to_numpy())  # without known predecessors, a path has time outside delays
-    estimated = min(rows.height, MOST_ESTIMATED)
-    group = np.where(row_of_node < estimated, row_of_node, np.int32(NONE))
-    saved = saved_by_group(trace, group, estimated, int(percent))[:, counted].sum(axis=1)
+    estimate_count = min(rows.height, MOST_ESTIMATED)
+    group = np.where(row_of_node < estimate_count, row_of_node, np.int32(NONE))
+    saved_ns = saved_by_group(trace, group, estimate_count, int(percent))[:, steps].sum(axis=1)
     rows = rows.with_columns(
-        whole_ns=pl.Series(whole), saved=pl.Series(saved).extend_constant(None, rows.height - estimated)
+        whole_ns=pl.Series(whole), saved=pl.Series(saved_ns).extend_constant(None, rows.height - estimate_count)
     ).with_columns(saved=pl.when(~pl.col("part").is_in(WAITING)).then("saved"))
-    return _per_step(rows, (int(what_if.recorded[counted].sum()), int(what_if.lengths[counted].sum())), len(counted))
+    return _per_step(rows, (int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())), len(steps))
 
 
 def _per_step(rows: pl.DataFrame, whole_ns: tuple[int, int], steps: int) -> pl.DataFrame:

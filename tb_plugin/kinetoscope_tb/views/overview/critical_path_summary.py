@@ -98,20 +98,22 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     device = "GPU" if vendor_terms(trace).vendor else "device"
     words = {cause: text.format(device=device) for cause, (text, _) in _CAUSES.items()}
     whole = int(pieces["dur_ns"].sum())
-    (cause, spent), *others = _sums(pieces, "cause").rows()
+    (cause, cause_ns), *others = _sums(pieces, "cause").rows()
     of_cause = pieces.filter(pl.col("cause") == cause)
     culprit = _sums(of_cause, *WHO).row(0, named=True)
-    named = [f"{text.percent(ns / whole)} {words[other]}" for other, ns in others if ns >= _LEAST * whole]
+    other_parts = [f"{text.percent(ns / whole)} {words[other]}" for other, ns in others if ns >= _LEAST * whole]
     is_large = culprit["dur_ns"] >= _LARGE * whole and culprit["name"] != NAMELESS
-    title = f"{text.percent(spent / whole)} of the critical path is {words[cause]}."
-    sentences = [_largest(trace, culprit, spent, steps)]
+    title = f"{text.percent(cause_ns / whole)} of the critical path is {words[cause]}."
+    sentences = [_largest(trace, culprit, cause_ns, steps)]
     if is_large:
-        title = f"{text.percent(culprit['dur_ns'] / whole)} of the critical path is {_quoted(trace, culprit)}."
-        rest = f" All {words[cause]} together: {text.percent(spent / whole)}." if spent > culprit["dur_ns"] else ""
+        title = f"{text.percent(culprit['dur_ns'] / whole)} of the critical path is {_quote(trace, culprit)}."
+        rest = (
+            f" All {words[cause]} together: {text.percent(cause_ns / whole)}." if cause_ns > culprit["dur_ns"] else ""
+        )
         is_what = f"{words[cause][0].upper()}{words[cause][1:]}"
         sentences = [f"{is_what}{_at(culprit)}: {_time(culprit['dur_ns'], steps)}.{rest}"]
-    if named:
-        sentences.append(f"Other parts of the path: {text.enumeration(named[:_MOST_NAMED])}.")
+    if other_parts:
+        sentences.append(f"Other parts of the path: {text.enumeration(other_parts[:_MOST_NAMED])}.")
     if saves := _saves_most(trace, cause, words):
         sentences.append(saves)
     if trace.device_events.height and pieces["is_host"].any():
@@ -121,14 +123,14 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     return cause, title, " ".join(sentences), confidence, "advice"
 
 
-def _largest(trace: Trace, culprit: dict[str, Any], spent: int, steps: int) -> str:
+def _largest(trace: Trace, culprit: dict[str, Any], cause_ns: int, steps: int) -> str:
     """What is most of a cause."""
-    share, time = culprit["dur_ns"] / spent, _time(culprit["dur_ns"], steps)
+    share, time = culprit["dur_ns"] / cause_ns, _time(culprit["dur_ns"], steps)
     if culprit["name"] == NAMELESS:
         return f"For {text.percent(share)} of that, nothing is recorded: {time}."
     share_words = "All" if share == 1 else text.percent(share)
     is_source = f"{culprit['source']}".endswith(f" {culprit['name']}")  # a function, not what it calls
-    who = f"`{culprit['source']}`" if is_source else f"{_quoted(trace, culprit)}{_at(culprit)}"
+    who = f"`{culprit['source']}`" if is_source else f"{_quote(trace, culprit)}{_at(culprit)}"
     return f"{share_words} of that is {who}: {time}."
 
 
@@ -136,8 +138,8 @@ def _at(culprit: dict[str, Any]) -> str:
     return f" at `{culprit['source']}`" if culprit["source"] else ""
 
 
-def _time(spent: int, steps: int) -> str:
-    return f"{text.time(spent / steps)} per step" if steps > 1 else text.time(spent)
+def _time(total_ns: int, steps: int) -> str:
+    return f"{text.time(total_ns / steps)} per step" if steps > 1 else text.time(total_ns)
 
 
 def _saves_most(trace: Trace, largest: str, words: dict[str, str]) -> str:
@@ -166,10 +168,10 @@ def _longest_on_host(trace: Trace, pieces: pl.DataFrame, words: dict[str, str]) 
     step = trace.steps["name"][inside["step"][0]]
     where = "" if step == "all" else f" in {step_noun(trace.steps)} {step}"
     length = text.time(longest["dur_ns"])
-    cause, spent = _sums(inside, "cause").row(0)
-    what = f"{text.most_or_percent(spent / longest['dur_ns'])} of it is {words[cause]}"
+    cause, cause_ns = _sums(inside, "cause").row(0)
+    what = f"{text.most_or_percent(cause_ns / longest['dur_ns'])} of it is {words[cause]}"
     if culprit["name"] != NAMELESS and culprit["dur_ns"] >= _LARGE * longest["dur_ns"]:
-        what = f"its largest part is {_quoted(trace, culprit)}"
+        what = f"its largest part is {_quote(trace, culprit)}"
     return f"The longest stretch on the host is {length}{where}; {what}."
 
 
@@ -178,7 +180,7 @@ def _sums(pieces: pl.DataFrame, *by: str) -> pl.DataFrame:
     return pieces.group_by(by).agg(pl.col("dur_ns").sum()).sort("dur_ns", *by, descending=[True, *(False for _ in by)])
 
 
-def _quoted(trace: Trace, culprit: dict[str, Any]) -> str:
+def _quote(trace: Trace, culprit: dict[str, Any]) -> str:
     """The name as code, that of a kernel readable; of what waited, that it did."""
     name = culprit["name"]
     label = labels_of_kernels(trace).get(name, name).replace("`", "'")

@@ -37,12 +37,12 @@ def environment(trace: Trace) -> pl.DataFrame:
 
 def _machine(trace: Trace) -> list[tuple[str, object]]:
     meta = trace.meta
-    used = trace.device_events["device"].unique()
+    indices = trace.device_events["device"].unique()
     names = {d.get("id"): str(d.get("name") or "") for d in meta.devices}
-    devices = sorted({names.get(device, "") for device in used} - {""}) or sorted({n for n in names.values() if n})
+    devices = sorted({names.get(device, "") for device in indices} - {""}) or sorted({n for n in names.values() if n})
     return [
-        ("Device", ", ".join(devices) if used.len() else _unused_device(trace)),
-        ("Devices used", used.len() or None),
+        ("Device", ", ".join(devices) if indices.len() else _unused_device(trace)),
+        ("Devices used", indices.len() or None),
         ("torch", torch_version(trace)),
         *job_facts(meta),
     ]
@@ -87,9 +87,9 @@ def _job(cluster: object) -> str | None:
 def _recording(trace: Trace) -> list[tuple[str, object]]:
     steps = trace.steps
     has_steps = steps["name"][0] != "all"
-    begun = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
+    start = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
     return [
-        ("Recorded", f"{begun:%Y-%m-%d %H:%M:%S} UTC" if begun else None),
+        ("Recorded", f"{start:%Y-%m-%d %H:%M:%S} UTC" if start else None),
         ("Steps", _steps(steps) if has_steps else None if has_snapshot_alone(trace) else "not marked"),
         ("Recorded because", _why(trace.meta)),
         ("Events", trace.meta.events),

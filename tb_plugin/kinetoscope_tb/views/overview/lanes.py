@@ -124,14 +124,14 @@ def _events(frame: pl.LazyFrame, number: pl.Expr) -> pl.DataFrame:
 def _threads(trace: Trace) -> pl.DataFrame:
     """The lane of each thread, in words."""
     return trace.threads.select(
-        _numbered("process", "process", "pid"), _numbered("name", "thread", "tid").alias("lane")
+        _with_number("process", "process", "pid"), _with_number("name", "thread", "tid").alias("lane")
     )
 
 
-def _numbered(name: str, noun: str, number: str) -> pl.Expr:
+def _with_number(name: str, noun: str, number: str) -> pl.Expr:
     """A name with its number, unless the name has it."""
-    known = pl.col(name).fill_null(noun)
-    return pl.when(known.str.contains(pl.col(number), literal=True)).then(known).otherwise(known + " " + pl.col(number))
+    text = pl.col(name).fill_null(noun)
+    return pl.when(text.str.contains(pl.col(number), literal=True)).then(text).otherwise(text + " " + pl.col(number))
 
 
 def _streams(trace: Trace) -> tuple[pl.DataFrame, NDArray[np.int32]]:

@@ -36,8 +36,8 @@ def overview(trace: Trace) -> pl.DataFrame:
     parts = breakdown(trace)
     parts["Step"] = (trace.steps["end_ns"] - trace.steps["start_ns"]).to_numpy()
     complete = trace.steps["is_complete"].to_numpy()
-    counted = complete if complete.any() else np.ones_like(complete)
-    values = np.array(list(parts.values()))[:, counted]
+    is_counted = complete if complete.any() else np.ones_like(complete)
+    values = np.array(list(parts.values()))[:, is_counted]
     mean = values.mean(axis=1)
     spread = values.std(axis=1, ddof=1) if values.shape[1] > 1 else np.full(mean.size, np.nan)
     whole = mean[-1]

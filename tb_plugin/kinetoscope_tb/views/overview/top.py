@@ -53,18 +53,18 @@ class Top(Table):
 
 def top(trace: Trace) -> pl.DataFrame:
     """Kernels, then operators, each by time."""
-    counted = counted_steps(trace)
-    steps = rows_of_steps(trace, counted)
+    numbers = counted_steps(trace)
+    steps = rows_of_steps(trace, numbers)
     tables = [pl.DataFrame(schema=Top.schema())]
     if has_kernels(steps):
         rows = kernel_table(steps, [pl.col("name")]).rename({"total_ns": "time_ns"})
-        tables.append(_first("kernel", "kernel time", rows, _launchers(steps), len(counted)))
+        tables.append(_first("kernel", "kernel time", rows, _launchers(steps), len(numbers)))
     if has_operators(steps):
         side = "host" if steps.device_events.is_empty() else "device"
         rows = operator_table(steps, ["name"]).rename({f"{side}_self_ns": "time_ns"})
         is_communication = [is_collective_call(name) for name in rows["name"]]
         rows = rows.with_columns(is_communication=pl.Series(is_communication, dtype=pl.Boolean))
-        tables.append(_first("operator", f"{side} time", rows, _modules(steps), len(counted)))
+        tables.append(_first("operator", f"{side} time", rows, _modules(steps), len(numbers)))
     return Top.of(pl.concat(tables))
 
 
@@ -73,13 +73,13 @@ def _first(kind: str, measure: str, rows: pl.DataFrame, owners: pl.DataFrame, st
     whole = int(rows["time_ns"].sum())
     rows = rows.filter(pl.col("time_ns") > 0)
     largest = rows.sort("time_ns", "name", descending=[True, False]).head(MOST_ROWS)
-    ranked = owners.sort("spent", "owner", descending=[True, False], nulls_last=True)
+    by_time = owners.sort("spent", "owner", descending=[True, False], nulls_last=True)
     others = pl.col("owner").slice(1).drop_nulls().len().cast(pl.Int64)
-    summed = ranked.group_by("name").agg(pl.col("owner").first(), other_owners=others)
-    joined = largest.select("name", "calls", "time_ns", "is_communication").join(
-        summed, "name", how="left", maintain_order="left"
+    sums = by_time.group_by("name").agg(pl.col("owner").first(), other_owners=others)
+    table = largest.select("name", "calls", "time_ns", "is_communication").join(
+        sums, "name", how="left", maintain_order="left"
     )
-    return joined.with_columns(
+    return table.with_columns(
         kind=pl.lit(kind),
         mean_ns=(pl.col("time_ns") / steps).round().cast(pl.Int64),
         share_frac=pl.col("time_ns") / whole,
@@ -94,8 +94,8 @@ def _launchers(trace: Trace) -> pl.DataFrame:
     operator = trace.all_host_events["name"].gather(columns["op"].replace(NONE, None))
     call = trace.launches["name"].gather(columns["launch"].replace(NONE, None))
     rows = columns.select("name", "dur_ns", operator=operator, call=call)
-    summed = rows.group_by("name", "operator", "call").agg(spent=pl.col("dur_ns").sum())
-    texts = summed.select("spent", pl.col("name", "operator", "call").cast(pl.String))
+    sums = rows.group_by("name", "operator", "call").agg(spent=pl.col("dur_ns").sum())
+    texts = sums.select("spent", pl.col("name", "operator", "call").cast(pl.String))
     owners = texts.group_by("name", owner=pl.coalesce("operator", "call")).agg(pl.col("spent").sum())
     return owners.select("name", "owner", "spent")
 
@@ -110,15 +110,15 @@ def _modules(trace: Trace) -> pl.DataFrame:
     modules = ModuleCalls.of(trace)
     node, _ = modules.of_host_rows(trace)
     host, device = trace.all_host_events, trace.device_events
-    op, spent = device["op"].to_numpy(), device["dur_ns"].to_numpy()
+    op, time_ns = device["op"].to_numpy(), device["dur_ns"].to_numpy()
     if device.is_empty():
-        op, spent = np.arange(host.height), host["self_ns"].to_numpy()
-    known = op != NONE
-    op, spent = op[known], spent[known]
+        op, time_ns = np.arange(host.height), host["self_ns"].to_numpy()
+    has_op = op != NONE
+    op, time_ns = op[has_op], time_ns[has_op]
     classes = [name.of_class for name in modules.names]
     of_module = pl.Series(classes, dtype=pl.Enum(sorted({name for name in classes if name is not None})))
     owner = of_module.gather(pl.Series(node[op], dtype=pl.Int64).replace(NONE, None))
-    rows = pl.DataFrame({"name": host["name"].gather(op), "owner": owner, "spent": spent})
+    rows = pl.DataFrame({"name": host["name"].gather(op), "owner": owner, "spent": time_ns})
     sums = rows.group_by("name", "owner").agg(pl.col("spent").sum())
     return sums.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
 

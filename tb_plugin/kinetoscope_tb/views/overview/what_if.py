@@ -60,52 +60,52 @@ def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
 
     There are no rows if `less` isn't spelled so, or names a rule that has no row.
     """
-    given = trace_advice(trace, tuple(diagnose(trace)))
-    claims = {advice.rule: advice for advice in given.advice if advice.candidate}
-    chosen = [{rule: _DEFAULT} for rule in claims] if less is None else _parsed(less, claims)
+    all_advice = trace_advice(trace, tuple(diagnose(trace)))
+    claims = {advice.rule: advice for advice in all_advice.advice if advice.candidate}
+    combinations = [{rule: _DEFAULT} for rule in claims] if less is None else _parse(less, claims)
     facts = Facts(trace)
-    rows = [_row(facts, given, claims, percents_of_rules) for percents_of_rules in chosen]
+    rows = [_row(facts, all_advice, claims, percents_of_rules) for percents_of_rules in combinations]
     return WhatIf.of(pl.DataFrame(rows, schema=WhatIf.schema(), orient="row"))
 
 
-def _parsed(less: str, claims: dict[str, Advice]) -> list[dict[str, int]]:
+def _parse(less: str, claims: dict[str, Advice]) -> list[dict[str, int]]:
     """The percentage of each rule that `less` names, as the only entry; none if a part of it isn't possible."""
     parts = less.split(",") if less else []
-    spelled = [re.fullmatch(r"(\w+):(\d\d?|100)", part, re.ASCII) for part in parts]
-    chosen = {each[1]: int(each[2]) for each in spelled if each and each[1] in claims}
-    return [chosen] if len(chosen) == len(parts) else []
+    matches = [re.fullmatch(r"(\w+):(\d\d?|100)", part, re.ASCII) for part in parts]
+    percent_by_rule = {match[1]: int(match[2]) for match in matches if match and match[1] in claims}
+    return [percent_by_rule] if len(percent_by_rule) == len(parts) else []
 
 
-def _row(facts: Facts, given: TraceAdvice, claims: dict[str, Advice], less: dict[str, int]) -> tuple[object, ...]:
+def _row(facts: Facts, all_advice: TraceAdvice, claims: dict[str, Advice], less: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
-    explained = path_explanation(facts.trace)
-    path, parts = explained.path, [(claims[rule], percent) for rule, percent in less.items()]
+    explanation = path_explanation(facts.trace)
+    path, parts = explanation.path, [(claims[rule], percent) for rule, percent in less.items()]
     candidates = [claim.candidate for claim, _ in parts if claim.candidate]
     of_path = np.zeros(path.height, np.int64)
     for candidate in candidates:
         of_path = np.maximum(of_path, on_path(candidate, path))
-    spent = np.zeros(facts.trace.steps.height, np.int64)
-    np.add.at(spent, path["step"].to_numpy(), of_path)
-    mean_ns, per_step = given.usual_step_ns, _savings(explained, parts)
-    saved_ns = min(mean_ns, round(float(per_step[given.is_counted].mean())))
+    step_path_ns = np.zeros(facts.trace.steps.height, np.int64)
+    np.add.at(step_path_ns, path["step"].to_numpy(), of_path)
+    mean_ns, per_step = all_advice.usual_step_ns, _savings(explanation, parts)
+    saved_ns = min(mean_ns, round(float(per_step[all_advice.is_counted].mean())))
     words = ", ".join(dict.fromkeys(candidate.words for candidate in candidates))
-    path_ns = round(float(spent[given.is_counted].mean()))
+    path_ns = round(float(step_path_ns[all_advice.is_counted].mean()))
     share = saved_ns / mean_ns if mean_ns else None
-    bounds = _range(facts, explained, parts, per_step)
+    bounds = _range(facts, explanation, parts, per_step)
     return ",".join(less), words, path_ns, mean_ns, mean_ns - saved_ns, saved_ns, share, *bounds
 
 
-def _savings(explained: Explanation, parts: Sequence[tuple[Advice, int]]) -> Ints:
+def _savings(explanation: Explanation, parts: Sequence[tuple[Advice, int]]) -> Ints:
     """By how much each step would be shorter if what each rule is about took less time, in percent."""
-    less = np.zeros(explained.what_if.part.size, np.uint8)
+    less = np.zeros(explanation.what_if.part.size, np.uint8)
     for claim, percent in parts:
         if claim.candidate:
-            less = np.maximum(less, partly(percents(claim.candidate, explained), percent))
-    return explained.what_if.saved_together(less)
+            less = np.maximum(less, partly(percents(claim.candidate, explanation), percent))
+    return explanation.what_if.saved_together(less)
 
 
 def _range(
-    facts: Facts, explained: Explanation, parts: Sequence[tuple[Advice, int]], per_step: Ints
+    facts: Facts, explanation: Explanation, parts: Sequence[tuple[Advice, int]], per_step: Ints
 ) -> tuple[int | None, int | None]:
     """The least and the most of a saving; None if one of the rules has no range."""
     ranges = [claim.saving_range for claim, _ in parts if claim.saving_range]
@@ -115,8 +115,8 @@ def _range(
         whole = ranges[0]
     else:
         at_full = [(claim, 100) for claim, _ in parts]
-        whole = saving_range(facts, _change(at_full, _savings(explained, at_full)), explained)
-    return at_most(saving_range(facts, _change(parts, per_step), explained), whole)
+        whole = saving_range(facts, _change(at_full, _savings(explanation, at_full)), explanation)
+    return at_most(saving_range(facts, _change(parts, per_step), explanation), whole)
 
 
 def _change(parts: Sequence[tuple[Advice, int]], per_step: Ints) -> Change:

@@ -102,10 +102,12 @@ def iterations(trace: Trace) -> pl.DataFrame:
 
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The annotation or function call of the iteration, and its device work."""
-    made = server_iterations(trace)
+    of_server = server_iterations(trace)
     number = key["iteration"]
-    events: dict[str, np.ndarray] = {"device_events": np.flatnonzero((made.device == number) & (made.device >= 0))}
-    return events | marks(made, pl.Series(np.arange(made.frame.height) == number))
+    events: dict[str, np.ndarray] = {
+        "device_events": np.flatnonzero((of_server.device == number) & (of_server.device >= 0))
+    }
+    return events | marks(of_server, pl.Series(np.arange(of_server.frame.height) == number))
 
 
 def row_of(trace: Trace, frame: str, row: int) -> Key | None:

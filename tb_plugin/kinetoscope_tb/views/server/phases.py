@@ -98,15 +98,15 @@ _SUMS = ["total_ns", "busy_ns", "gap_ns", *_GAPS, *_IDLE, *_FAMILIES]
 def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:
     """Phases by their total time, the longest first, and what lies outside."""
     iterations = server_iterations(trace)
-    each = _costs(trace, iterations)
-    chosen = each.filter(pl.col("part").is_in(STEADY)) if of == "steady" else each
-    if chosen.is_empty():
-        chosen = each  # nothing is steady: a recording of one captured or interrupted iteration
-    rows = _summed(chosen).sort("total_ns", "phase", descending=[True, False])
+    costs = _costs(trace, iterations)
+    selection = costs.filter(pl.col("part").is_in(STEADY)) if of == "steady" else costs
+    if selection.is_empty():
+        selection = costs  # nothing is steady: a recording of one captured or interrupted iteration
+    rows = _sums_by_phase(selection).sort("total_ns", "phase", descending=[True, False])
     length = iterations.bounds[1] - iterations.bounds[0]
     outside = rows.clear(1).with_columns(
         phase=pl.lit(OUTSIDE),
-        iterations=pl.lit(each.height - chosen.height, pl.Int64),
+        iterations=pl.lit(costs.height - selection.height, pl.Int64),
         total_ns=pl.lit(length - int(rows["total_ns"].sum()), pl.Int64),
     )
     table = pl.concat([rows, outside]) if length else rows
@@ -135,12 +135,12 @@ def _costs(trace: Trace, iterations: Iterations) -> pl.DataFrame:
     )
 
 
-def _summed(each: pl.DataFrame) -> pl.DataFrame:
+def _sums_by_phase(costs: pl.DataFrame) -> pl.DataFrame:
     """One row per phase."""
     total = pl.col("total_ns")
-    known = total.filter(pl.col("tokens").is_not_null()).sum()
+    known_ns = total.filter(pl.col("tokens").is_not_null()).sum()
     return (
-        each.group_by("phase")
+        costs.group_by("phase")
         .agg(
             pl.len().cast(pl.Int64).alias("iterations"),
             total.mean().round().cast(pl.Int64).alias("mean_ns"),
@@ -148,8 +148,8 @@ def _summed(each: pl.DataFrame) -> pl.DataFrame:
             total.quantile(0.95, "higher").round().cast(pl.Int64).alias("p95_ns"),
             pl.col("batch").mean().alias("mean_batch"),
             pl.when(pl.col("tokens").count() > 0).then(pl.col("tokens").sum()).alias("tokens"),
-            fraction(pl.col("tokens").sum() * 1e9, known).alias("tokens_per_s"),
-            fraction(known, pl.col("tokens").sum()).round().cast(pl.Int64).alias("token_ns"),
+            fraction(pl.col("tokens").sum() * 1e9, known_ns).alias("tokens_per_s"),
+            fraction(known_ns, pl.col("tokens").sum()).round().cast(pl.Int64).alias("token_ns"),
             pl.col(_SUMS).sum(),
         )
         .with_columns(pl.lit(None, pl.Float64).alias("total_frac"), pl.lit(None, pl.Float64).alias("busy_frac"))
