@@ -42,7 +42,7 @@ Deno.test("there is a strip for each device and one for the host, with the kinds
 });
 
 Deno.test("a cause of idle time has the words and the color that it has in Idle", () => {
-  const names = ["late_operator_ns", "late_annotation_ns", "late_python_ns", "late_unrecorded_ns", "blocked_copy_ns"];
+  const names = ["late_data_loading_ns", "late_python_ns", "late_unrecorded_ns", "blocked_copy_ns", "dependency_ns"];
   for (const name of names) {
     const row = { scope: ["device"], device: [0], time_ns: [0], dur_ns: [100], [name]: [100] };
     const [strip] = stripsOf({ state: "ready", view: "activity_strip", columns: [], data: row } as Table);

@@ -48,8 +48,12 @@ function KindLegend({ strips }: { strips: Strip[] }) {
       kinds.filter(({ values }) => values.some((value, i) => value > LEAST_NAMED * lengths[i]!)).map(({ kind }) => kind)
     ),
   );
-  const shown = KINDS.filter((kind) => named.has(kind));
-  return <Legend parts={shown.map((kind) => ({ ...kind, name: kindName(kind), isIdle: isPale(kind) }))} />;
+  const shown = KINDS.filter((kind) => named.has(kind)), idle = shown.find(isPale); // all after it are
+  return (
+    <Legend
+      parts={shown.map((kind) => ({ ...kind, name: kind === idle ? kindName(kind) : kind.name, isIdle: isPale(kind) }))}
+    />
+  );
 }
 
 /** The length of a gap, and its cause where one has most of it and there is room. */
