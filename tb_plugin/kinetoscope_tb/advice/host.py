@@ -678,13 +678,13 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
     share = whole - shares[NOT_SHOWN] if is_all_queued else whole
     if share < _HOST_BOUND or facts.is_worth(facts.graph_captures) or is_loading(facts):
         return
-    where, source = in_program(facts, facts.blocked_idle)
+    causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * whole]
+    where, source = in_program(facts, facts.blocked_idle) if BLOCKED in causes else ("", Culprit())
     reasons = {
         BLOCKED: f"work was queued, and the host in `{facts.blocking_call}`, which may wait for {facts.device}{where}",
         "unexplained": "work was queued, and waited for nothing that was recorded",
         NOT_SHOWN: _why_not_shown(facts),
     }
-    causes = [cause for cause in sorted(shares, key=lambda c: -shares[c]) if shares[cause] >= _MENTIONED * whole]
     evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
     yield Advice(
         "unexplained_idle",
@@ -698,7 +698,7 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
         "gaps",
         first,
         round(share * facts.step_ns),
-        culprit=source,
+        culprit=source if causes[0] == BLOCKED else Culprit(),
     )
 
 
@@ -707,7 +707,9 @@ def _idle_title(facts: Facts, share: float, causes: Sequence[str]) -> str:
     is_busy = "are" if facts.waits == "wait" else "is"
     part = f"{text.percent(share)} of {facts.unit}"
     if NOT_SHOWN not in causes:
-        reason = f"while the host is in `{facts.blocking_call}`" if causes[0] == BLOCKED else "for no recorded reason"
+        mostly = "" if list(causes) == [BLOCKED] else "mostly "
+        in_call = f"{mostly}while the host is in `{facts.blocking_call}`"
+        reason = in_call if causes[0] == BLOCKED else "for no recorded reason"
         return f"{facts.subject} {is_busy} idle with work already queued for {part}, {reason}."
     if lacks_launches(facts):
         return why_unknown(facts, part)

@@ -178,8 +178,8 @@ def link_launches(facts: Facts) -> str:
 
 def _unlinked_kinds(facts: Facts) -> list[str]:
     """The kinds of work whose launch isn't recorded, if that is nothing but copies and fills; else none."""
-    kinds = facts.trace.device_events["kind"].filter(pl.Series(lone_rows(facts.trace))).cast(pl.String)
-    names = sorted(kinds.unique())
+    kinds = facts.trace.device_events["kind"].filter(pl.Series(lone_rows(facts.trace)))
+    names = sorted(kinds.unique().cast(pl.String))
     return names if set(names) <= _WORDS_OF_KINDS.keys() else []
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ..arrays.gather import map_categories
 from ..measures.recording.contents import has_graphs
@@ -22,7 +23,7 @@ from ..names.server_work import receives_from_scheduler
 from .copies import COPY_LESS_OF_CACHE
 from .facts import Facts
 from .model import Advice, Confidence
-from .repetition import UNKNOWN
+from .repetition import BLOCKED
 from .server_host import late_of_server
 
 _NAMED = 3
@@ -118,13 +119,14 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     if not rows or rows[0]["part"] == NOT_SHOWN:  # unexplained_idle says so
         return
     first, size_ns = limiting_part(rows)
-    if first["part"] == f"{IDLE}{QUEUED}" and not _waits_for_streams(facts):  # the same
+    of_phase = (facts.trace.steps["phase"] == first["phase"]).to_numpy() & facts.is_counted
+    if first["part"] == f"{IDLE}{QUEUED}" and not _waits_for_streams(facts, of_phase):  # the same
         return
     idle_ns = sum(row["time_ns"] for row in rows if row["part"].startswith(IDLE))
     if first["part"] == _WAITING:
         yield _load(facts, rows, idle_ns)
         return
-    is_host, of_phase = _is_on_host(first), (facts.trace.steps["phase"] == first["phase"]).to_numpy() & facts.is_counted
+    is_host = _is_on_host(first)
     claims, stalls = (int(late[of_phase].sum()) for late in (late_of_server(facts).claims, facts.stalls))
     if is_host and claims >= _MOST * size_ns:  # of server_host, which says what takes the host so long
         return
@@ -144,9 +146,10 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def _waits_for_streams(facts: Facts) -> bool:
-    """Whether most of what is queued while devices are idle waits for another stream."""
-    return facts.idle.get("dependency", 0.0) >= sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
+def _waits_for_streams(facts: Facts, of_phase: NDArray[np.bool_]) -> bool:
+    """Whether what is queued while devices are idle in a phase's steps waits for another stream most of the time."""
+    idle = facts.idle_shares(pl.col("window").is_in(np.flatnonzero(of_phase)))
+    return idle.get("dependency", 0.0) > idle.get(BLOCKED, 0.0) + idle.get("unexplained", 0.0)
 
 
 def _load(facts: Facts, rows: list[dict[str, Any]], idle_ns: int) -> Advice:
@@ -206,7 +209,7 @@ def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
     part, of = first["part"], f"{text.percent(size_ns / first['whole'])} of {phase_words(first)}"
     idle = f"{facts.device} {_is(facts)} idle for {of}"
     if part == f"{IDLE}{QUEUED}":
-        return f"{facts.subject} {_is(facts)} idle for {of} with work already queued, which waits for another stream"
+        return f"{facts.subject} {_is(facts)} idle for {of} with work already queued, mostly waiting for another stream"
     if part.startswith(IDLE):
         mostly = "" if size_ns == first["time_ns"] else "mostly " if 2 * first["time_ns"] >= size_ns else "longest "
         return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"

@@ -40,13 +40,13 @@ def _missing_time(trace: Trace) -> str:
     hidden_ns, whole_ns = int(not_shown_times(trace, start, end).sum()), int((end - start).sum())
     if not matters(hidden_ns, whole_ns):
         return ""
-    share, of = text.percent(hidden_ns / whole_ns), _all_steps(trace)
-    return f"{share} of {of} isn't in the recording: {Facts(trace).device} may have been busy then."
+    share, facts = text.percent(hidden_ns / whole_ns), Facts(trace)
+    return f"{share} of {_all_steps(facts)} isn't in the recording: {facts.device} may have been busy then."
 
 
-def _all_steps(trace: Trace) -> str:
+def _all_steps(facts: Facts) -> str:
     """All steps in a sentence: such as the steps, or iteration 0; the time, where none are marked."""
-    names, noun = trace.steps["name"].to_list(), step_noun(trace.steps)
-    if names == ["all"]:
+    if facts.is_whole:
         return "the time"
+    names, noun = facts.windows.names, step_noun(facts.trace.steps)
     return f"{noun} {names[0]}" if len(names) == 1 else f"the {noun}s"

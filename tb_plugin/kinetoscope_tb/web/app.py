@@ -147,11 +147,10 @@ def _state(engine: Engine, request: Request) -> object:
     successor = current if (current.run, current.worker, current.span) != tuple(query[name] for name in NAMES) else None
     file = file if successor is None else successor
     captures = list(engine.capture_choices(file)) if has_graphs(trace) else []
+    has_others = _has_other_workers(engine, file)
+    is_alone = not (has_others and _is_rank(file, trace))
     state = encode.state(
-        *(trace, file.shown, views, health),
-        is_alone=not _has_other_ranks(engine, file, trace),
-        has_other_workers=_has_other_workers(engine, file),
-        captures=captures,
+        trace, file.shown, views, health, is_alone=is_alone, has_other_workers=has_others, captures=captures
     )
     other_files = {"moved": successor, "snapshot": engine.snapshot_of(file)}
     return state | {key: _names(other) for key, other in other_files.items() if other is not None}
@@ -167,10 +166,8 @@ def _has_other_workers(engine: Engine, file: TraceFile) -> bool:
     return listing is not None and len(listing.ranks(file.run)) > 1
 
 
-def _has_other_ranks(engine: Engine, file: TraceFile, trace: Trace) -> bool:
+def _is_rank(file: TraceFile, trace: Trace) -> bool:
     """Whether other workers of the run are other ranks of the trace's job, not processes that have no ranks."""
-    if not _has_other_workers(engine, file):
-        return False
     if trace.meta.world_size is not None:
         return trace.meta.world_size > 1
     return trace.meta.rank is not None or has_communication(trace) or not is_process_name(file.worker)

@@ -102,8 +102,10 @@ def state(
         has_other_workers: Whether its run has other workers, of its job or not: then something may be wrong with it.
         captures: Files that may be chosen to say what its graphs launch.
     """
-    is_of_run = {view.id: not is_alone or (view.level is not None and has_other_workers) for view in views.values()}
-    missing = {view.id: _hint_for(view, trace, is_alone=not is_of_run[view.id]) for view in views.values()}
+    missing = {
+        view.id: _hint_for(view, trace, is_alone=is_alone and not (view.level and has_other_workers))
+        for view in views.values()
+    }
     missing["timeline"] = None if is_trace(trace) else _NO_SLICES
     return {
         "state": "ready",

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from kinetoscope_tb.advice.advice import advice as advice_of
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.views import VIEWS
@@ -740,12 +741,30 @@ def test_idle_time_in_a_blocking_call_is_said_to_be_with_the_function_that_makes
     builder.launch(10 * US, 5 * US, 2).launch(130 * US, 750 * US, 3, name="cudaMemcpyAsync")
     first = row(builder.kernel("k", 900 * US, 100 * US, 2).build(), "unexplained_idle")
     assert first["title"] == (
-        "The GPU is idle with work already queued for 80 % of step 1, while the host is in `cudaMemcpyAsync`."
+        "The GPU is idle with work already queued for 80 % of step 1, mostly while the host is in `cudaMemcpyAsync`."
     )
     assert (
         "the host in `cudaMemcpyAsync`, which may wait for the GPU, most of it in `batch.py(44): to_host`"
         in (first["evidence"])
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "reason", "function"),
+    [
+        (790, "while the host is in `cudaMemcpyAsync`.", "batch.py(44): to_host"),
+        (480, "mostly while the host is in `cudaMemcpyAsync`.", "batch.py(44): to_host"),
+        (200, "for no recorded reason.", ""),
+    ],
+)
+def test_queued_idle_time_has_the_call_of_the_host_as_its_reason_only_for_what_lies_in_it(call, reason, function):
+    builder = TraceBuilder().step(1, 0, 1000 * US).launch(0, 5 * US, 1).kernel("k", 5 * US, 95 * US, 1)
+    builder.python("batch.py(44): to_host", 101 * US, (call + 9) * US).op("aten::copy_", 102 * US, (call + 7) * US)
+    builder.launch(10 * US, 5 * US, 2).launch(105 * US, call * US, 3, name="cudaMemcpyAsync")
+    trace = builder.kernel("k", 900 * US, 100 * US, 2).build()
+    claim = next(claim for claim in advice_of(Facts(trace)) if claim.rule == "unexplained_idle")
+    assert claim.title == f"The GPU is idle with work already queued for 80 % of step 1, {reason}"
+    assert (claim.culprit.function or "") == function
 
 
 def test_a_device_that_may_be_busy_with_earlier_work_is_not_called_idle():

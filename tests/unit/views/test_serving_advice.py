@@ -239,4 +239,4 @@ def test_idle_time_with_queued_work_is_claimed_once():
 
 def test_queued_work_that_waits_for_another_stream_is_said_to():
     row = advice(queued_decodes(event=True))["serving_phase"]
-    assert row["title"].endswith(" of decode with work already queued, which waits for another stream.")
+    assert row["title"].endswith(" of decode with work already queued, mostly waiting for another stream.")

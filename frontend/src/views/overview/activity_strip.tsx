@@ -48,7 +48,7 @@ function KindLegend({ strips }: { strips: Strip[] }) {
       kinds.filter(({ values }) => values.some((value, i) => value > LEAST_NAMED * lengths[i]!)).map(({ kind }) => kind)
     ),
   );
-  const shown = KINDS.filter((kind) => named.has(kind)), idle = shown.find(isPale); // all after it are
+  const shown = KINDS.filter((kind) => named.has(kind)), idle = shown.find(isPale); // what follows it is, or may be
   return (
     <Legend
       parts={shown.map((kind) => ({ ...kind, name: kind === idle ? kindName(kind) : kind.name, isIdle: isPale(kind) }))}

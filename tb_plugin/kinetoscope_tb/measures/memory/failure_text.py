@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ...names.text import capitalize
 from ...names.text import memory_size as size
 from ...trace.model import Trace
 from .allocation_failure import Failure
@@ -70,6 +71,7 @@ def _largest_holders(trace: Trace, snapshot: DeviceSnapshot, event: int) -> str:
 
 
 _IN_USE = "torch had {reserved} reserved, {active} of it in use, and the device had {free} free."
+_IN_USE_FIRST = capitalize(_IN_USE)
 _REST = " That is {} in all: if the device has much more, the rest is taken outside of torch."
 _LESS = "Make its largest holders smaller (activations: checkpointing; optimizer state: sharding). {holders}"
 _WORDS = {
@@ -81,7 +83,7 @@ _WORDS = {
     ),
     "leak": (
         "Memory grows with each step, until the request of {request}{where} had no room: {grown}.",
-        _IN_USE[0].upper() + _IN_USE[1:] + "{rest} Blocks of that line stay while other memory of a "
+        _IN_USE_FIRST + "{rest} Blocks of that line stay while other memory of a "
         "step is freed; a step is what has a backward pass or an optimizer between two of them.",
         "Don't keep tensors from one step to the next, above all none with a graph behind it: `loss.item()` or "
         "`loss.detach()`. {holders}",
@@ -89,42 +91,42 @@ _WORDS = {
     "fragmented": (
         "Memory is fragmented: {unused} is unused, but its largest piece has {largest}, and {request} was asked for"
         "{where}.",
-        _IN_USE[0].upper() + _IN_USE[1:],
+        _IN_USE_FIRST,
         "Set `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, or free what lies between the pieces first. {holders}",
     ),
     "other_stream": (
         "{streams} is cached for other streams: the request of {request}{where} can't use it.",
-        _IN_USE[0].upper() + _IN_USE[1:] + " Segments with a block in use aren't given back to the device.",
+        _IN_USE_FIRST + " Segments with a block in use aren't given back to the device.",
         "Allocate on one stream and use `record_stream`, or call `torch.cuda.empty_cache()` when the other stream's "
         "tensors are gone.",
     ),
     "private_pool": (
         "{private} is unused in private pools, as of CUDA graphs: the request of {request}{where} can't use it.",
-        _IN_USE[0].upper() + _IN_USE[1:],
+        _IN_USE_FIRST,
         "Let captures share a pool (`graph.pool()`), capture fewer sizes, or delete graphs that aren't replayed.",
     ),
     "outside": (
         "Something other than torch's allocator has {outside} of the device: the request of {request}{where} had no "
         "room.",
-        _IN_USE[0].upper() + _IN_USE[1:],
+        _IN_USE_FIRST,
         "Look for other processes (`nvidia-smi`), and in this one for NCCL's buffers, CUDA's context, and libraries "
         "that allocate by themselves.",
     ),
     "limit": (
         "The device had {free} free, more than the {request} that was asked for{where}: a limit refused it.",
-        _IN_USE[0].upper() + _IN_USE[1:],
+        _IN_USE_FIRST,
         "Look for `set_per_process_memory_fraction`, a limit of the container or of MIG, or other processes that took "
         "and freed memory at that moment.",
     ),
     "too_large": (
         "One request of {request}{where} is larger than the device.",
-        _IN_USE[0].upper() + _IN_USE[1:],
+        _IN_USE_FIRST,
         "Compute it in parts: a chunked loss for logits, `scaled_dot_product_attention` for attention scores.",
     ),
     "full_or_outside": (
         "The device had {free} free, too little for the request of {request}{where}. Either tensors fill the rest, or "
         "something other than torch has a part of it.",
-        _IN_USE[0].upper() + _IN_USE[1:] + "{rest}",
+        _IN_USE_FIRST + "{rest}",
         "Give the memory of the device as `device_memory_bytes` to tell. {holders}",
     ),
 }

@@ -301,7 +301,7 @@ def _of_links(slow: pl.DataFrame, ranks: Ranks) -> list[dict[str, Any]]:
 def _of_link(row: dict[str, Any], saving_ns: int | None, ranks: Ranks) -> dict[str, Any]:
     return {
         "rule": "slow_link",
-        "title": f"{row['link'][0].upper()}{row['link'][1:]} moves data slowly: it takes "
+        "title": f"{text.capitalize(row['link'])} moves data slowly: it takes "
         f"{text.digits(1 + row['slower_frac'])} times as long as comparable links.",
         "evidence": f"A {row['kind']} of {text.digits(row['bytes'] / 1e6)} MB typically takes "
         f"{text.time(row['transfer_ns'])} once all have come, and {text.time(row['others_ns'])} elsewhere, over "

@@ -110,7 +110,7 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
         rest = (
             f" All {words[cause]} together: {text.percent(cause_ns / whole)}." if cause_ns > culprit["dur_ns"] else ""
         )
-        is_what = f"{words[cause][0].upper()}{words[cause][1:]}"
+        is_what = text.capitalize(words[cause])
         sentences = [f"{is_what}{_at(culprit)}: {_time(culprit['dur_ns'], steps)}.{rest}"]
     if other_parts:
         sentences.append(f"Other parts of the path: {text.enumeration(other_parts[:_MOST_NAMED])}.")
