@@ -36,7 +36,7 @@ from .reports import NOTHING, reports, spools_of
 from .status import SILENT_S, is_valid_news, open_window, rank_statuses, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ..path_below import PathBelow
     from .reports import ProcessId, Report
@@ -239,17 +239,18 @@ def read_journal(file: PathBelow, older: PathBelow | None, process_reports: Mapp
     """
     head = read_header(file)
     lines = [*(lines_of(older) if older is not None and older.exists() else []), *lines_of(file)]
-    lines = [line for line in lines if _is_whole(line)]
+    lines = list(_without_summaries(line for line in lines if _is_whole(line)))
     step, news = latest_of(lines)
     numbers = [line[1] for line in lines if line[0] == "s"] + ([] if step is None else [step[0]])
     report = process_reports.get((head["global_rank"], head["host"], head["pid"]), NOTHING)
     open_line = next((line for line in reversed(lines) if line[0] == "o"), None)
+    window = report.still_open(open_window(news))
     return Journal(
         file,
         head,
-        [line for line in lines if not _is_saved(line, report)],
+        [line for line in lines if not _is_saved(line, report) or _opens(line, window)],
         max(max(numbers, default=-1) + 1, report.completed),
-        report.still_open(open_window(news)),
+        window,
         open_markers=[str(label) for label in open_line[1]] if open_line else [],
         hanging=next((v for kind, v, ns in reversed(news) if kind == "hanging" and ns > report.saved_until_ns), None),
         is_closed=report.end is not None or any(line[0] == "e" for line in lines),
@@ -269,11 +270,36 @@ def _is_whole(line: list[Any]) -> bool:
     return line[0] != "n" or (isinstance(line[1], str) and is_valid_news(line[1], line[2]))
 
 
+def _without_summaries(lines: Iterable[list[Any]]) -> Iterator[list[Any]]:
+    """Replace each summary by the step and the news in it, whose own lines may be lost; each stands once."""
+    known = set()
+    for line in lines:
+        step, news = latest_of([line]) if line[0] == "l" else (None, [])
+        pieces = [["n", *piece] for piece in news if is_valid_news(piece[0], piece[1])]
+        for piece in [*pieces, *([["s", *step]] if step else [])] if line[0] == "l" else [line]:
+            identity = _identity(piece)
+            if identity is None or identity not in known:
+                known.add(identity)
+                yield piece
+
+
+def _identity(line: list[Any]) -> tuple[Any, ...] | None:
+    """Return the number and the end of a step, or the kind and the time of news; None for other lines."""
+    return (line[0], line[1], line[-1]) if line[0] in ("s", "n") else None
+
+
 def _is_saved(line: list[Any], report: Report) -> bool:
     """Whether a line is about the time of a window that is a trace or will be, or before it."""
     if line[0] == "s":
         return bool(line[1] < report.saved_steps)
-    return line[0] != "l" and all(time <= report.saved_until_ns for time in _times(line))
+    return all(time <= report.saved_until_ns for time in _times(line))
+
+
+def _opens(line: list[Any], window: int | None) -> bool:
+    """Whether a line reports the opening of the window with this first step: it may be the only line of the window."""
+    return (
+        window is not None and line[:2] == ["n", "recording"] and open_window([(line[1], line[2], line[3])]) == window
+    )
 
 
 def _times(line: list[Any]) -> list[Any]:

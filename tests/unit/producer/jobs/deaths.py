@@ -13,6 +13,7 @@ import torch._inductor.config  # the profiler imports it when it first starts; h
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from kinetoscope import Tracer, cyclic
+from kinetoscope.journal.status import last_steps
 from support.waiting import wait_for
 
 FOLDER = Path(sys.argv[1])
@@ -30,7 +31,7 @@ def train(name):
             torch.ones(8).relu()
             if step == 3:
                 wait_for(lambda: tracer.saved_traces)
-                tracer._supervisor._journal.write()
+                wait_for(lambda: any(number == 2 for number, *_ in last_steps(FOLDER / name, 0)))
                 DEATHS[name]()
             tracer.step()
 

@@ -16,6 +16,7 @@ from kinetoscope.journal import journal as journal_files
 from kinetoscope.journal.journal import JournalWriter, header_of, journal_file, lines_of, older_file
 from kinetoscope.journal.recover import recover_journals
 from kinetoscope.journal.status import rank_statuses
+from kinetoscope.output.manifest import write_status
 from support.processes import steps_of
 
 BASE = 1_790_857_026_000_000_123
@@ -256,6 +257,35 @@ def test_a_journal_that_is_removed_while_it_is_written_starts_again(tmp_path):
     journal_path.write()
     (status,) = rank_statuses(tmp_path)
     assert status.completed == 7
+
+
+def test_what_only_the_summary_has_is_recovered(tmp_path):
+    """The file was removed, and the process was killed before it wrote another step."""
+    journal_path = JournalWriter({"version": "1"}, list)
+    journal_path.open(tmp_path, 3, FACTS)
+    journal_path.add("s", 6, BASE, BASE + MS)
+    journal_path.note("recording", {"step": 7, "request": None})
+    journal_path.write()
+    shutil.rmtree(tmp_path / ".work")
+    journal_path.add("o", ["epoch"], BASE + MS)
+    journal_path.write()
+    file = journal_file(tmp_path, 3)
+    file.path.write_text("".join(line for line in file.path.read_text().splitlines(True) if line[:4] != '["o"'))
+    result, trace = the_trace(tmp_path)
+    assert (result.steps, steps_of(trace), trace["kinetoscope"]["is_window_lost"]) == (1, [6], True)
+
+
+def test_a_window_in_which_no_step_ended_is_recovered_as_lost(tmp_path):
+    """The window before it was saved after this one opened."""
+    journal_path = JournalWriter({"version": "1"}, list)
+    journal_path.open(tmp_path, 3, FACTS)
+    journal_path.add("s", 6, BASE, BASE + MS)
+    journal_path.note("recording", {"step": 7, "request": None})
+    journal_path.write()
+    saved = {"span": 7, "state": "saved", "file": "x", "step_first": 6, "ended_ns": time.time_ns()}
+    write_status(tmp_path, 3, {**FACTS, "attempt": "a", "started_ns": 1, "state": "recording", "windows": [saved]})
+    result, trace = the_trace(tmp_path)
+    assert (result.steps, trace["kinetoscope"]["is_window_lost"]) == (0, True)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes and links")
