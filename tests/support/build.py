@@ -95,6 +95,12 @@ class TraceBuilder:
         args = {"Device Type": 0, "Device Id": -1, "Addr": address, "Bytes": size, **args}
         return self.event("cpu_instant_event", "[memory]", at, None, tid=thread, ph="i", **args)
 
+    def allocations(self, count: int, start: int, dur: int, *, thread: int = 99) -> TraceBuilder:
+        """So many allocations of another thread, spread evenly: events of the host, whose recording takes time."""
+        for number in range(count):
+            self.memory(64, start + number * dur // count, thread=thread, address=1 + len(self.events))
+        return self
+
     def out_of_memory(self, asked: int, at: int, *, thread: int = 1, **args: Any) -> TraceBuilder:
         args = {"Device Type": 1, "Device Id": 0, "Bytes": asked, **args}
         return self.event("cpu_instant_event", "[OutOfMemory]", at, None, tid=thread, ph="i", **args)

@@ -111,10 +111,11 @@ class Machine:
         """The host waits for a batch."""
         self.annotation(f"enumerate(DataLoader)#{loader}.__next__", lambda: self.work(dur))
 
-    def steps(self, body: Callable[[int], None], count: int = 5) -> Trace:
-        """The trace of so many steps that each do `body(number)`."""
+    def steps(self, body: Callable[[int], None], count: int = 5, *, allocations: int = 0) -> Trace:
+        """The trace of so many steps that each do `body(number)`, while another thread allocates."""
         for number in range(count):
             start = self.now
             body(number)
             self.builder.step(number, start, self.now - start)
+            self.builder.allocations(allocations, start, self.now - start)
         return self.builder.build()

@@ -89,7 +89,7 @@ def slowed_by_recording():
             machine.kernel(40 * US)
             machine.work(160 * US)
 
-    return machine.steps(step)
+    return machine.steps(step, allocations=200)
 
 
 def test_a_saving_is_what_a_step_without_the_profiler_can_lose():

@@ -194,7 +194,7 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
 
 
 def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | ClearedTopic:
-    """A claim about time in which devices don't compute, with what it saves of a step without the profiler, in words.
+    """A claim about the host or idle devices, with what it saves of a step without the profiler, in words.
 
     None if that is next to nothing.
 
@@ -206,7 +206,8 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
     if claim.saving_ns is None or not facts.is_of_usual_step(claim):
         return claim
     usual_ns = facts.usual_step_ns
-    most_ns = claim.saving_ns if claim.candidate else min(claim.saving_ns, facts.usual_idle_ns)
+    of_idle = facts.has_device and claim.candidate is None
+    most_ns = min(claim.saving_ns, facts.usual_idle_ns) if of_idle else claim.saving_ns
     takes = f"{facts.step} takes {text.time(usual_ns)}"
     if most_ns < LEAST_SHARE * usual_ns:
         words = claim.rule.replace("_", " ")

@@ -233,9 +233,10 @@ def _held_up(facts: Facts, off: _OffProcessor, machine: float) -> Advice:
         "Find what else runs on the machine and stop it, or give this job cores of its own (`taskset`, cgroups)."
         if is_full
         else "Check the job's CPU limit (cgroup `cpu.max`, `nr_throttled`), swapping and page faults.",
-        size,
+        round(size * facts.usual_step_ns / facts.step_ns),
         "medium",
         "steps",
+        size_ns=size,
     )
 
 

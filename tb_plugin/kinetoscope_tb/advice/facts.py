@@ -60,6 +60,8 @@ LOADING_NS = 1_000_000
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
+_OF_PROCESSOR = ("host_threads",)
+"""Rules about time in which the host doesn't run: other processes take as large a share of a step that is shorter."""
 _PART_COLUMNS = ("start_ns", "end_ns", "window")
 _OPTIMIZER = "Optimizer.step#"
 _OF_TRAINING = re.compile(rf"^autograd::engine::|^{_OPTIMIZER}|Backward\d*$|_backward$")
@@ -302,9 +304,10 @@ class Facts:
         return max(0, self.usual_step_ns - max(map(self.mean, self.computation_of_devices.values())))
 
     def is_of_usual_step(self, claim: Advice) -> bool:
-        """Whether a claim is about time in which devices don't compute, of which there is less without the profiler."""
+        """Whether a claim is about time of the host or of idle devices, of which there is less without the profiler."""
         of_host = claim.candidate is not None and (claim.candidate.is_of_host or claim.candidate.waits)
-        return self.usual_step is not None and self.has_device and (of_host or claim.rule in _OF_IDLE)
+        is_rule_of_it = claim.rule in _OF_IDLE if self.has_device else claim.rule in _OF_PROCESSOR
+        return self.usual_step is not None and (of_host or is_rule_of_it)
 
     @cached_property
     def computing_share(self) -> float:

@@ -10,9 +10,11 @@ import re
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays.intervals import Intervals
 from ..measures.python.whereabouts import Location, locations
+from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.python_frames import is_wait
@@ -20,6 +22,7 @@ from .facts import Facts
 
 _MOST = 0.7  # of the time
 _MOSTLY_WAITING = 0.5  # of the main thread's time: it may wait for that thread's result
+_USES_A_CORE = 0.9
 _HOLDS_LOCK = re.compile(
     r"\.py\(\d+\): "
     r"|^<built-in function (?:all|any|filter|format|hash|isinstance|iter|len|map|max|min|next|repr|sorted|sum)>"
@@ -66,12 +69,27 @@ def lock_holder(facts: Facts, spans: Intervals) -> LockHolder | None:
     others = trace.python_calls["thread"].unique().to_numpy()
     others = np.sort(others[(others != main) & ~autograd_threads(trace)[others]])
     holders = []
-    for thread in others:
+    for thread in others[_may_run(facts, others)]:
         of_thread = [entry for entry in locations(trace, int(thread), spans) if _HOLDS_LOCK.search(entry[0].frame)]
         share = _share(of_thread, waits=False)
         if share >= _MOST:
             holders.append(LockHolder(_function(of_thread), share))
     return max(holders, key=lambda holder: holder.share, default=None)
+
+
+def _may_run(facts: Facts, threads: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether each of some threads can be said to run the function that it is in.
+
+    A thread of which no call began or ended while the profiler ran isn't traced: it may sleep in that function. Then
+    the counters must show that the process used a core all the time.
+    """
+    calls = facts.trace.python_calls
+    start, dur, thread = (calls[name].to_numpy() for name in ("start_ns", "dur_ns", "thread"))
+    is_open = start + dur >= facts.trace.window[1]
+    traced_threads = np.unique(thread[~is_open])
+    windows, is_counted = facts.windows, facts.is_counted
+    use = ProcessorUse.of(facts.trace, windows.start[is_counted], windows.end[is_counted])
+    return np.isin(threads, traced_threads) | (use is not None and use.cores >= _USES_A_CORE)
 
 
 def _share(shares: list[tuple[Location, float]], *, waits: bool) -> float:

@@ -135,7 +135,8 @@ class HostPace:
             return 0.0
         whole_ns = self._recorded_ns
         of_host_ns = self._recorded_without_waits_ns - self.usual.mean_of_host_ns(whole_ns)
-        return max(0.0, of_host_ns, whole_ns - self.usual.mean_ns(whole_ns))
+        cost_ns = max(0.0, of_host_ns, whole_ns - self.usual.mean_ns(whole_ns))
+        return min(cost_ns, float(self.usual.most_cost_ns))
 
     @cached_property
     def _recorded_without_waits_ns(self) -> float:

@@ -10,11 +10,15 @@ PARSE = "prefetch.py(31): parse"
 LOCK = "<built-in method acquire of _thread.lock object at 0x7f00>"
 
 
-def first(frames, own="train.py(9): log", device=A100):
+def first(frames, own="train.py(9): log", device=A100, is_traced=True, cores=None):
     """The claim about the host of a loop whose main thread is in `own` for 10 of 14 ms, another thread in `frames`."""
     machine = Machine(device)
+    if is_traced:
+        machine.builder.python("<built-in function len>", 50 * MS, 1000, thread=7)
+    if cores is not None:
+        machine.builder.event("", "process cpu", 0, None, ph="C", cores=cores)
     for depth, frame in enumerate(frames):
-        machine.builder.python(frame, depth, 100 * MS - 2 * depth, thread=7)
+        machine.builder.python(frame, depth, 600 * MS - 2 * depth, thread=7)
 
     def step(_):
         if device:
@@ -24,7 +28,7 @@ def first(frames, own="train.py(9): log", device=A100):
             machine.op("aten::mm", lambda: machine.work(4 * MS))
         machine.function(own, lambda: machine.work(10 * MS))
 
-    return next(row for row in advice(Facts(machine.steps(step))) if row.rule == "host_bound")
+    return next(row for row in advice(Facts(machine.steps(step, 40))) if row.rule == "host_bound")
 
 
 @pytest.mark.parametrize("device", [A100, None], ids=["GPU", "CPU"])
@@ -54,3 +58,14 @@ def test_a_thread_that_may_not_hold_the_lock_is_not_blamed(frames):
 
 def test_what_the_main_thread_waits_for_is_no_competitor():
     assert "GIL" not in first((PARSE,), own=LOCK).title
+
+
+@pytest.mark.parametrize("cores", [None, 0.3], ids=["no counters", "a third of a core"])
+def test_a_thread_that_is_not_traced_may_sleep_in_its_function(cores):
+    """The profiler notes in which function it is when recording begins, and nothing after that."""
+    row = first((PARSE,), device=None, is_traced=False, cores=cores)
+    assert "GIL" not in row.title + row.evidence + row.action
+
+
+def test_a_thread_that_is_not_traced_runs_if_the_process_uses_a_core():
+    assert "GIL" in first((PARSE,), device=None, is_traced=False, cores=1.0).title

@@ -25,7 +25,7 @@ def loading(*lengths, usual_ns=None):
         machine.kernel(4 * MS)
         machine.wait()
 
-    return machine.steps(step, len(lengths))
+    return machine.steps(step, len(lengths), allocations=400 if usual_ns else 0)
 
 
 def kernels(trace, name=""):

@@ -151,7 +151,7 @@ def test_what_recording_takes_of_the_steps():
 )
 def test_steps_that_recording_slows(usual_step, affected_ms):
     builder = TraceBuilder(kinetoscope={"usual_step": usual_step}).step(1, 0, 8 * MS)
-    builder.launch(0, 5 * US, 1).kernel("k", 10 * US, 4 * MS, 1)
+    builder.launch(0, 5 * US, 1).kernel("k", 10 * US, 4 * MS, 1).allocations(500, 0, 8 * MS)
     found = faults(builder.build()).get("recording_slows_steps")
     if affected_ms is None:
         assert found is None

@@ -96,5 +96,6 @@ def test_the_command_prints_the_note_above_the_rows(tmp_path, capsys, form):
 def test_what_recording_costs_is_doubtful_as_a_whole_as_trace_health_says():
     """4 of 8 ms are idle, 2 of 6 without the profiler: a share that is 17 % smaller, but 25 % of the time is recording."""
     builder = TraceBuilder(kinetoscope={"usual_step": {"median_ns": 6 * MS, "steps": 40}}).step(1, 0, 8 * MS)
+    builder.allocations(200, 0, 8 * MS)
     trace = builder.launch(0, 5 * US, 1).kernel("k", 10 * US, 4 * MS, 1).build()
     assert {note[:47] for note in notes(trace).values()} == {"Up to 25 % of recorded step 1 is doubtful: the "}

@@ -18,13 +18,13 @@ WORK = 2 * 4096**3
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)"
 
 
-def trace(device=H100, mystery_ns=0, steps=2, mms=3, shapes=MM["Input Dims"], **top):
+def trace(device=H100, mystery_ns=0, steps=2, mms=3, shapes=MM["Input Dims"], allocations=0, **top):
     """Steps of 1 ms: products of 0.2 ms, an elementwise kernel, and one that nothing is known of."""
     builder = TraceBuilder(**({"deviceProperties": [device]} if device else {}), **top)
     number = 0
     for step in range(steps):
         begin = step * MS
-        builder.step(step, begin, MS)
+        builder.step(step, begin, MS).allocations(allocations, begin, MS)
         names = ["nvjet_tst_192x192"] * mms + [ELEMENTWISE] + ["mystery"] * bool(mystery_ns)
         for place, name in enumerate(names):
             number, at = number + 1, begin + 1_000 + place * 210_000
@@ -83,13 +83,15 @@ def test_the_denominator_is_the_peak_and_not_what_the_vendors_library_reaches():
 
 
 def test_a_step_without_the_profiler_has_its_own_share():
-    made = trace(steps=4, kinetoscope={"usual_step": {"median_ns": 850 * US, "steps": 40}})
+    made = trace(steps=4, allocations=100, kinetoscope={"usual_step": {"median_ns": 850 * US, "steps": 40}})
     (row,) = mfu(made).rows(named=True)
     assert row["usual_mfu_frac"] == pytest.approx(row["mfu_frac"] * row["step_ns"] / (850 * US))
 
 
 def test_a_step_without_the_profiler_is_no_shorter_than_the_work_of_the_device():
-    ahead = trace(steps=4, kinetoscope={"usual_step": {"median_ns": 100 * US, "steps": 40}})  # the host's alone
+    ahead = trace(
+        steps=4, allocations=100, kinetoscope={"usual_step": {"median_ns": 100 * US, "steps": 40}}
+    )  # the host's alone
     (row,) = mfu(ahead).rows(named=True)
     assert row["usual_mfu_frac"] == pytest.approx(row["mfu_frac"] * row["step_ns"] / (800 * US))
 

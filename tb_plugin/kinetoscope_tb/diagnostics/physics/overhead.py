@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ...measures.recording.usual_step import LARGE_OVERHEAD, usual_step
+from ...measures.recording.usual_step import LARGE_OVERHEAD, MOST_EVENT_NS, UsualStep, usual_step
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.host_activity import launching_threads
 from ...names import text
@@ -106,16 +106,8 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
     count, recorded_ns = steps.recorded_count, round(times.steps_ns / steps.recorded_count)
     usual_ns = steps.mean_ns(recorded_ns)
     cost = recorded_ns - usual_ns
-    steps_words = text.times(count, "step")
-    by = (
-        f"medians of {steps_words} and of"
-        if steps.is_steady
-        else f"the fastest tenth of {steps_words} and the median of"
-    )
-    fact = (
-        f"The average recorded step takes {text.time(recorded_ns)}, and one without the profiler {text.time(usual_ns)}"
-    )
-    fact += f" (by {by} {steps.usual_count})"
+    fact = f"The average recorded step takes {text.time(recorded_ns)}, and one without the profiler "
+    fact += f"{text.time(usual_ns)} ({_by(steps)})"
     slows = f"recording costs the host {text.time(cost)} per step"
     affected_ns, consequence, clause = cost * count, "Host times include it.", f"{fact}, so {slows}"
     if times.start.size and times.steps_ns:
@@ -135,6 +127,19 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
         f"{fact}: {slows}. {consequence} {_FEWER_OPTIONS}",
         fault=Fault(clause, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True, cost_ns=cost * count),
     )
+
+
+def _by(steps: UsualStep) -> str:
+    """What the length of a step without the profiler is known by."""
+    recorded, timed = text.times(steps.recorded_count, "step"), text.times(steps.usual_count, "step")
+    if not steps.is_explained and steps.host_ns >= steps.busy_ns:
+        return (
+            f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median of {timed} "
+            f"timed without it is {text.time(steps.host_ns)}, for other reasons too"
+        )
+    by = "medians of" if steps.is_steady else "the fastest tenth of"
+    of = "of" if steps.is_steady else "the median of"
+    return f"by {by} {recorded} and {of} {steps.usual_count}"
 
 
 def _idle_shares(times: Times, cost: int) -> tuple[float, float]:
