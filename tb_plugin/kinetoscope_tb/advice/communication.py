@@ -15,17 +15,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
-from ..arrays.intervals import Ints, exclusive_lengths, without
+from ..arrays.intervals import Ints, exclusive_lengths, merge, without
 from ..arrays.nesting import nearest
+from ..measures.python.whereabouts import locations
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
 from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
+from ..names.python_frames import runs_backward
 from ..names.roles import axis_of_group
 from .facts import Facts
-from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Exposure, KindOfCalls, OpenQuestion
+from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Culprit, Exposure, KindOfCalls, OpenQuestion
 
 _EXPOSED = 0.05
 _MOSTLY = 0.5  # of the exposed time
@@ -114,7 +116,7 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
     exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
     computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"
     start = f"For {facts.part_of(lengths)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{overlap}"
-    exposure, remedy, small = _calls(facts, saving, on_device=on_device)
+    exposure, remedy, small, caller = _calls(facts, saving, on_device=on_device)
     end = " It goes through the host (gloo), though a GPU computes." if through_host else ""
     yield Advice(
         "gloo" if through_host else "communication",
@@ -127,6 +129,7 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
         "",
         saving,
         COMMUNICATING if on_device else _through_host(facts),
+        caller,
         exposure=replace(exposure, start=start, end=end),
     )
 
@@ -143,11 +146,12 @@ def _through_host(facts: Facts) -> Candidate:
     return replace(COMMUNICATING, spans=without(spans, intervals_of(facts.trace.device_events)), threads=threads)
 
 
-def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure, str, str]:
+def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure, str, str, Culprit]:
     """What the calls of the steps that count show.
 
     Returns:
-        (The evidence; what to do; that most of the time is in small calls, as the end of a sentence, or nothing.)
+        (The evidence; what to do; that most of the time is in small calls, as the end of a sentence, or nothing; the
+        function that makes most of the calls, if they are many.)
     """
     from ..distributed.collectives.calls import CallRows, calls  # seven modules about ranks
     from ..distributed.process_groups import Groups
@@ -157,12 +161,12 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
     groups = Groups(trace)
     all_calls = calls(trace, rows, groups)
     is_of_layers = _are_of_layers(facts, rows.op, all_calls["group"], groups.frame()["description"])
-    all_calls = all_calls.with_columns(is_of_layers=pl.Series(is_of_layers, dtype=pl.Boolean))
+    all_calls = all_calls.with_columns(is_of_layers=pl.Series(is_of_layers, dtype=pl.Boolean), op=pl.Series(rows.op))
     exposed_calls = all_calls.filter(pl.col("exposed_ns") > 0)
     counted_calls = exposed_calls.filter(pl.col("step").is_in(np.flatnonzero(facts.is_counted)))
     kinds = counted_calls.group_by("kind").agg(pl.col("exposed_ns").sum())
     kinds = kinds.sort("exposed_ns", "kind", descending=[True, False])
-    kind_of_calls, remedy, small = None, _REMEDY, ""
+    kind_of_calls, remedy, small, names = None, _REMEDY, "", Culprit()
     if whole := int(kinds["exposed_ns"].sum()):
         kind, longest = kinds.row(0)
         often = counted_calls.filter(pl.col("kind") == kind).height / facts.count
@@ -170,9 +174,10 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
         rest = f"; {text.enumeration(others)}" if others else ""
         fastest = _fastest_large_call(counted_calls, kind)
-        kind_of_calls = KindOfCalls(kind, text.percent(longest / whole), calls_text, rest, fastest)
         remedy = _remedy_of(kind, counted_calls.filter(pl.col("kind") == kind))
         are_many, mostly = _many_calls(counted_calls, kind, facts, on_device=on_device)
+        where, names = _caller(facts, counted_calls.filter(pl.col("kind") == kind)) if are_many else ("", Culprit())
+        kind_of_calls = KindOfCalls(kind, text.percent(longest / whole), f"{calls_text}{where}", rest, fastest)
         if are_many and longest >= _MOSTLY * whole:
             small = mostly
             remedy = remedy if kind == "barrier" or remedy == _SMALL_GATHERS else f"{_COALESCE} {remedy}"
@@ -181,8 +186,25 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
     if least_wait_ns < _MOSTLY * exposed_ns:
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         exposure = Exposure("", kind_of_calls, None, _per(facts))
-        return exposure, remedy if is_of_any_job else _SERVING_REMEDY, small
-    return Exposure("", kind_of_calls, least_wait_ns, _per(facts)), WAITING, small
+        return exposure, remedy if is_of_any_job else _SERVING_REMEDY, small, names
+    return Exposure("", kind_of_calls, least_wait_ns, _per(facts)), WAITING, small, names
+
+
+def _caller(facts: Facts, calls: pl.DataFrame) -> tuple[str, Culprit]:
+    """The function of the program that makes most of some calls, behind their number; empty if there is none."""
+    op = calls["op"].to_numpy()
+    op = op[op != NONE]
+    if op.size < _MOSTLY * calls.height:
+        return "", Culprit()
+    spans = merge([intervals_of(facts.trace.host_events[op])])
+    shares: dict[str, float] = {}
+    for location, share in locations(facts.trace, facts.host_time.thread, spans):
+        if location.caller and not runs_backward(location.frame):  # there buckets of gradients are exchanged
+            shares[location.caller] = shares.get(location.caller, 0.0) + share
+    caller = max(shares, key=shares.__getitem__, default="")
+    if not caller or shares[caller] < _MOSTLY or facts.is_training_loop(caller):
+        return "", Culprit()
+    return f", most of them in `{caller}`", Culprit(function=caller)
 
 
 def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descriptions: pl.Series) -> NDArray[np.bool_]:

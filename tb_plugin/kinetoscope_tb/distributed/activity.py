@@ -18,6 +18,7 @@ from ..measures.time.exposure import computing_on_host
 from ..measures.time.idle import Windows
 from ..names.device_work import copies_to_device, copies_to_host, is_pageable
 from ..names.python_frames import collects_garbage
+from ..names.tensor_views import is_view
 from ..trace import Trace
 from .model import INPUTS
 
@@ -120,7 +121,8 @@ def inputs(trace: Trace, windows: Windows) -> pl.DataFrame:
     step = (np.searchsorted(windows.start, start, "right") - 1).astype(np.int32)
     inside = (step >= 0) & (start < gather(windows.end, step)) & (op >= 0)
     rows = ops.select("name", "input_shapes")[op[inside]].with_columns(step=pl.Series(step[inside], dtype=pl.Int32))
-    rows = rows.filter(pl.Series(~_is_update(rows), dtype=pl.Boolean) & pl.col("input_shapes").is_not_null())
+    computes = ~(_is_update(rows) | map_categories(rows["name"], is_view).astype(bool))
+    rows = rows.filter(pl.Series(computes, dtype=pl.Boolean) & pl.col("input_shapes").is_not_null())
     rows = rows.group_by("step", "name", "input_shapes").len().cast({"name": pl.String, "input_shapes": pl.String})
     shapes = rows["input_shapes"].unique().to_list()
     counts = pl.DataFrame(

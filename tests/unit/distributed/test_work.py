@@ -39,6 +39,15 @@ def test_updates_of_parameters_are_no_inputs():
     assert rank(("aten::mm", [[4, 4], [4, 4]]), ("aten::_fused_adamw_", [[[1000]], [[1000]]]))[2] == 32
 
 
+def test_operators_that_compute_nothing_have_no_inputs():
+    builder = TraceBuilder().step(1, 0, 1000 * US)
+    for number, name in enumerate(("aten::resolve_conj", "aten::transpose", "aten::addmm")):
+        builder.op(name, 100 * US * (number + 1), 20 * US, **{"Input Dims": [[640, 256]]})
+    trace = builder.build()
+    rows = inputs(trace, Windows.of(trace, per_step=True))
+    assert (rows["operator"].to_list(), rows["elements"].to_list()) == (["aten::addmm"], [640 * 256])
+
+
 def test_elements_are_unknown_without_the_shapes_of_most():
     assert rank(("aten::mm", None))[2] == 0
     assert rank(("aten::mm", [[4, 4], [4, 4]]), ("aten::mm", None), ("aten::mm", None))[2] == 0

@@ -13,19 +13,13 @@ from ...arrays.intervals import Ints
 from ...measures.recording.lost_launches import kernel_launches
 from ...names import text
 from ...names.regex import regex
+from ...names.tensor_views import is_view
 from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
 from . import limits
 from .times import Times
 
 _BETWEEN = regex(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
-_VIEWS = frozenset(
-    f"aten::{name}"
-    for name in (
-        *("as_strided", "view", "t", "transpose", "permute", "expand", "select", "slice", "unsqueeze"),
-        *("squeeze", "detach", "alias", "narrow", "_reshape_alias"),
-    )
-)
 _OF_DEVICES: frozenset[NumberKind] = frozenset({"idle", "kernel_times"})
 _EVERYTHING: frozenset[NumberKind] = _OF_DEVICES | {"host_times", "launches", "clock", "steps"}
 _MICROSECONDS = "Check what wrote or converted the file: `ts` and `dur` are in microseconds."
@@ -38,7 +32,7 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     host = trace.host_events
     dur = host["dur_ns"].to_numpy()
     is_op = (host["kind"] == "operator").to_numpy()
-    views = dur[is_op & map_categories(host["name"], _VIEWS.__contains__).astype(bool)]
+    views = dur[is_op & map_categories(host["name"], is_view).astype(bool)]
     kernels = (times.end - times.start)[times.is_kernel]
     yield from _too_short({"kernels": kernels, "calls that launch kernels": launches, "operators": dur[is_op]})
     yield from _whole_microseconds(kernels)
