@@ -19,6 +19,7 @@ from ..measures.time.idle_causes import CAUSES
 from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.kernels import step_number
+from ..names.python_frames import function_name
 from .facts import Facts
 from .model import Advice
 
@@ -269,7 +270,8 @@ def host_at(facts: Facts, at: int) -> str:
             inner = rows["name"].cast(pl.String).to_list()[-1:]
             names += [f"`{name}`" for name in inner if step_number(name) is None]
         location = location_at(trace, thread, at)
-        words = names + ([f"`{location.caller}`" if location.caller else location.words] if location else [])
-        if words:
-            return "in " + ", in ".join(words)
+        if location:
+            names.append(f"`{function_name(location.caller)}`" if location.caller else location.words)
+        if names:
+            return "in " + ", in ".join(names)
     return ""
