@@ -13,7 +13,8 @@ const FOREIGN = /^(torch|<)|[/\\](site|dist)-packages[/\\]torch[/\\]|\.(c|cc|cpp
 
 /** One frame such as `train.py(12): step` or `<built-in function len>`. */
 export function frameOf(text: string): Frame {
-  const [, file = "", line = "0", called = text] = FRAME.exec(text) ?? [];
+  // The pattern alone would look at all of a kernel's long name, for each slice that is drawn.
+  const [, file = "", line = "0", called = text] = (text.includes("): ") && FRAME.exec(text)) || [];
   return { text, called, file, line: Number(line) };
 }
 

@@ -163,7 +163,7 @@ def function_name(frame: str) -> str:
     `file.py(12): step` is `step (file.py:12)`. A function without a file is called as its callers write it: `astype` of
     a numpy.ndarray object is ndarray.astype. Any other name remains as it is.
     """
-    if match := _FRAME.match(frame):
+    if "): " in frame and (match := _FRAME.match(frame)):  # the pattern alone looks at all of a long kernel's name
         return f"{match['function']} ({match['file']}:{match['line']})"
     frame = without_address(frame)
     match = _BUILT_IN.match(frame)
