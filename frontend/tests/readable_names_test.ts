@@ -9,7 +9,14 @@ Deno.test("a function without a file is called as its callers write it", () => {
   is(functionName("<built-in method  of PyCapsule object at 0x7f12>"), "C++ function");
   is(functionName("<built-in method f of pybind11_builtins.pybind11_detail_function_record_v1 object>"), "f");
   is(functionName("<built-in method weird name>"), "<built-in method weird name>");
-  is(functionName("train.py(3): step"), "train.py(3): step");
+});
+
+Deno.test("a function with a file is called by its name, with its file and line", () => {
+  is(functionName("job/train.py(3): step"), "step (job/train.py:3)");
+  is(functionName("a/b (c).py(12): <lambda>"), "<lambda> (a/b (c).py:12)");
+  is(isReadableOtherwise("train.py(3): step"), true);
+  is(functionName("volta_sgemm_128x64_nn(1)"), "volta_sgemm_128x64_nn(1)");
+  is(isReadableOtherwise("execute_context_0(0)_generation_4(4)"), false);
 });
 
 Deno.test("the range of a step is called like the step", () => {

@@ -24,16 +24,19 @@ Deno.test("a stack on one line is its innermost frame that isn't PyTorch's", () 
   const lines = (...frames: string[]) => stackLine(frames.join("\n"));
   is(
     lines("<built-in mm>", "torch/nn/linear.py(3): forward", "a/net.py(7): forward", "main.py(1): main"),
-    "forward net.py:7 · 4 frames",
+    "forward (net.py:7) · 4 frames",
   );
-  is(lines("/usr/lib/site-packages/torch/nn/a.py(3): f", "/usr/lib/site-packages/b/c.py(4): g"), "g c.py:4 · 2 frames");
-  is(lines("torch/a.py(3): f"), "f a.py:3");
+  is(
+    lines("/usr/lib/site-packages/torch/nn/a.py(3): f", "/usr/lib/site-packages/b/c.py(4): g"),
+    "g (c.py:4) · 2 frames",
+  );
+  is(lines("torch/a.py(3): f"), "f (a.py:3)");
   is(lines("<built-in mm>"), "<built-in mm>");
-  is(lines("at::empty(long)", "Register_0.cpp(0): at::div(long)", "/job/net.py(7): f"), "f net.py:7 · 3 frames");
+  is(lines("at::empty(long)", "Register_0.cpp(0): at::div(long)", "/job/net.py(7): f"), "f (net.py:7) · 3 frames");
   is(lines("at::(anonymous namespace)::resize<int>(at::Tensor const&, long)"), "resize");
 });
 
 Deno.test("a short frame has no folders", () => {
-  is(shortFrame("a/net.py(7): forward"), "net.py:7 forward");
+  is(shortFrame("a/net.py(7): forward"), "forward (net.py:7)");
   is(shortFrame("<built-in function len>"), "<built-in function len>");
 });

@@ -19,9 +19,9 @@ Deno.test("a gap after which nothing ran claims no launch", () => {
 });
 
 Deno.test("a gap whose next work was queued has the time, if it is recorded", () => {
-  const words = (cause: string, late_ns: number | null) => gapText({ ...GAP, cause, late_ns });
+  const words = (cause: string, queued_before_ns: number | null) => gapText({ ...GAP, cause, queued_before_ns });
   is(
-    words("dependency", -2000),
+    words("dependency", 2000),
     "Dependency: the next work was queued 2 µs before it, and waited for another stream or a CPU callback.",
   );
   is(

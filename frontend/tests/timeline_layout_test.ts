@@ -163,7 +163,7 @@ Deno.test("names lose their least distinctive parts", () => {
   );
   is(shortName("void (anonymous namespace)::copy<int>(int)"), "copy");
   is(shortName("autograd::engine::evaluate_function: AddmmBackward0"), "AddmmBackward0");
-  is(shortName("torch/nn/modules/module.py(1501): _call_impl"), "_call_impl");
+  is(shortName("_call_impl (torch/nn/modules/module.py:1501)"), "_call_impl");
   is(shortName("nn.Module: Linear_0"), "Linear_0");
   for (
     const name of ["ProfilerStep#5", "## forward ##", "Memcpy HtoD (Pageable -> Device)", "ampere_sgemm_128x64_tn"]

@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from .names.python_frames import function_name
 from .names.text import DIGITS, MOST_DIGITS, few_digits, percent_number, visible
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ class TextColumn:
 def text_columns(
     columns: Sequence[Column], frame: pl.DataFrame, labels: Mapping[str, str] | None = None
 ) -> list[TextColumn]:
-    """The frame's values as readable text; `labels` replace the full names of kernels."""
+    """The frame's values as readable text: frames of Python stacks in words, and `labels` for full names of kernels."""
     return [
-        text_column(column.name, column.kind.name, _with_labels(column, frame[column.name].to_list(), labels or {}))
+        text_column(column.name, column.kind.name, _readable_names(column, frame[column.name].to_list(), labels or {}))
         for column in columns
     ]
 
@@ -115,8 +116,15 @@ def display_order(columns: Sequence[TextColumn], names: Sequence[str], weight: s
     return sorted(texts, key=lambda column: column.is_long)
 
 
-def _with_labels(column: Column, values: list[Any], labels: Mapping[str, str]) -> list[Any]:
-    return [labels.get(value, value) for value in values] if labels and column.kind.name == "text" else values
+def readable_name(name: str, labels: Mapping[str, str]) -> str:
+    """The label of a kernel, or what a frame of a Python stack is called; any other text remains as it is."""
+    return labels.get(name) or function_name(name)
+
+
+def _readable_names(column: Column, values: list[Any], labels: Mapping[str, str]) -> list[Any]:
+    if column.kind.name != "text":
+        return values
+    return [None if value is None else readable_name(value, labels) for value in values]
 
 
 def aligned_lines(columns: Sequence[TextColumn]) -> str:
@@ -240,7 +248,7 @@ def _cell(value: Any, form: Callable[[Any], str]) -> str:  # whatever the column
 
 def _stack(frames: str) -> str:
     """The frames on one line, each followed by its caller."""
-    return " < ".join(map(visible, frames.split("\n")))
+    return " < ".join(visible(function_name(frame)) for frame in frames.split("\n"))
 
 
 _FORMATS: dict[str, Callable[[Any], str]] = {

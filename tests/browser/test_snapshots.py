@@ -76,7 +76,7 @@ def use_bands(page):
     bands.scroll_into_view_if_needed()  # before the pointer comes: scrolling hides its text
     App(page).settle()
     bands.hover(position={"x": 60, "y": 410})  # the first activation is at the bottom
-    expect(page.get_by_role("tooltip")).to_contain_text("job/model.py:20 forward")
+    expect(page.get_by_role("tooltip")).to_contain_text("forward (job/model.py:20)")
     bands.click(position={"x": 60, "y": 410})
     drawer = page.get_by_role("region", name="Details of a row of Blocks over time")
     expect(drawer).to_contain_text("model.py:20")

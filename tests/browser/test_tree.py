@@ -154,7 +154,7 @@ def test_an_operator_tells_from_where_it_was_called(app: App, clipboard: Callabl
     page.locator("tr.row").click()
     about = call_stacks(page)
     about.locator("tr.row").click()
-    expect(about.locator(".stack li")).to_have_text(["nn.Module: Linear_0", "nn.Module: Net_0", "main train.py:9"])
+    expect(about.locator(".stack li")).to_have_text(["nn.Module: Linear_0", "nn.Module: Net_0", "main (train.py:9)"])
     about.get_by_role("button", name="Copy stack").click()
     assert clipboard().splitlines()[-1] == "train.py(9): main"
 

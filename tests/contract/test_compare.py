@@ -279,11 +279,11 @@ def test_two_memory_snapshots_are_compared_by_what_they_hold(kinetoscope, tmp_pa
         path.write_bytes(allocator.dumped())
     _, said, _ = kinetoscope("compare", *map(str, paths))
     assert said.startswith("Alive: 16 MiB → 48 MiB. The new snapshot holds 32 MiB that the base doesn't.")
-    assert "job/train.py:44 log_outputs" in said
+    assert "log_outputs (job/train.py:44)" in said
     _, table, _ = kinetoscope("compare", *map(str, paths), "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(table)))
     assert [(row["place"], row["delta_alive_bytes"]) for row in rows] == [
-        ("job/train.py:44 log_outputs", str(32 * MIB))
+        ("job/train.py(44): log_outputs", str(32 * MIB))
     ]
     _, peaks, _ = kinetoscope("compare", *map(str, paths), "--set", "at=peak", "--set", "by=stack")
-    assert "/job/model.py(20): forward" in peaks
+    assert "forward (/job/model.py:20)" in peaks

@@ -55,10 +55,10 @@ def test_a_window_that_was_left_out_is_named_with_the_reason(kinetoscope, tmp_pa
 
 def test_a_step_that_lasts_long_is_shown_with_where_it_is(kinetoscope, tmp_path):
     sidecar = recording(tmp_path)
-    sidecar.note("hanging", {"step": 7, "seconds": 130, "stack": ["dist.py:9 all_reduce", "train.py:3 main"]})
+    sidecar.note("hanging", {"step": 7, "seconds": 130, "stack": ["all_reduce (dist.py:9)", "main (train.py:3)"]})
     sidecar.write()
     _, out, _ = kinetoscope("status", str(tmp_path))
-    assert "  step 7 has lasted for 130 s or more, in\n    dist.py:9 all_reduce\n    train.py:3 main\n" in out
+    assert "  step 7 has lasted for 130 s or more, in\n    all_reduce (dist.py:9)\n    main (train.py:3)\n" in out
     sidecar.add("s", 7, 5_000_000, 9_000_000)
     sidecar.write()
     _, out, _ = kinetoscope("status", str(tmp_path))

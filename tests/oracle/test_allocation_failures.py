@@ -49,7 +49,7 @@ def test_without_it_a_full_device_and_memory_that_others_took_cant_be_told_apart
 def test_the_sentence_has_its_numbers_and_its_line(name):
     _, row, _ = answers()[name]
     assert "GiB" in row["finding"] + row["evidence"]
-    assert "job/train.py:44 log_outputs" in row["finding"] or "job/train.py:77 request" in row["finding"]
+    assert "log_outputs (job/train.py:44)" in row["finding"] or "request (job/train.py:77)" in row["finding"]
 
 
 @pytest.mark.parametrize("name", ["full 80", "outside 80"])

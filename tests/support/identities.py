@@ -1055,9 +1055,9 @@ ALONE = {
     "lanes.busy_ns lanes.busy_frac": "of threads too, and of the time in which anything is recorded, not of steps",
     "idle_culprits.per_step_ns idle_culprits.window_frac": "of the same total as its neighbors, by another whole",
     "activity_strip.gap_ns": "repeated in each part that the gap reaches into",
-    "gaps.cause_ns gaps.host_ns gaps.late_ns": "only the list of gaps names a single cause and activity",
-    "launches.mean_delay_ns launches.mean_empty_queue_delay_ns operators.mean_launch_delay_ns "
-    "operators_by_shape.mean_launch_delay_ns": "a mean over calls that differ: empty queues, operators",
+    "gaps.cause_ns gaps.host_ns gaps.late_ns gaps.queued_before_ns": "only the list of gaps names a single cause and activity",
+    "launches.mean_delay_ns launches.mean_empty_queue_delay_ns operators.mean_empty_queue_delay_ns "
+    "operators_by_shape.mean_empty_queue_delay_ns": "a mean over calls that differ: empty queues, operators",
     "launch_durations.from_ns launch_durations.to_ns kernel_durations.from_ns kernel_durations.to_ns": "edges of bins",
     "kernel_durations.calls_up_to_here_frac kernel_durations.total_up_to_here_frac": "cumulative",
     "operators.tc_self_frac operators.tc_total_frac operators_by_shape.tc_self_frac operators_by_shape.tc_total_frac "

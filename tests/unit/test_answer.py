@@ -172,7 +172,7 @@ def test_a_late_rank_is_explained_by_its_recording_whichever_is_open():
     answer = with_ranks(
         of_rank("rank0", "copies"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3, [own]
     )
-    assert answer.verdict.title == f"{title} Most of what rank 2 takes longer is in `train.py(12): log`."
+    assert answer.verdict.title == f"{title} Most of what rank 2 takes longer is in `log (train.py:12)`."
     assert answer.verdict.action == own.claims[0].action
     assert [claim.id for claim in answer.claims] == ["straggler", "copies"]
     assert late_workers({"run_advice": late, "stragglers": STRAGGLERS}) == ["rank2"]
@@ -304,11 +304,11 @@ def test_a_late_stage_is_named_by_its_rank_and_the_wait_for_it_is_no_bubble():
     code = replace(own.verdict, culprit=Culprit(function=AUGMENT))
     late = [replace(own, claims=(code,))]
     claims = with_ranks(waiting, {"run_advice": advice, "rank_steps": steps}, EVERY_VIEW, 3, late).claims
-    assert claims[0].title.endswith(f" Most of what rank 2 takes longer is in `{AUGMENT}`.")
+    assert claims[0].title.endswith(" Most of what rank 2 takes longer is in `augment (data.py:30)`.")
     assert (claims[0].culprit.rank, claims[0].rows) == (2, ())
     assert claims[2].title == "communication. 4 ms of it per step is waiting for rank2."
     read = replace(
-        own.verdict, culprit=Culprit(), evidence="The host waited in `aten::item`, at `checks.py(5): check`."
+        own.verdict, culprit=Culprit(), evidence="The host waited in `aten::item`, at `check (checks.py:5)`."
     )
     late = [replace(own, claims=(read,))]
     first, *_ = with_ranks(waiting, {"run_advice": advice, "rank_steps": steps}, EVERY_VIEW, 3, late).claims
@@ -386,8 +386,8 @@ def test_a_rank_that_is_late_in_some_steps_is_explained_by_what_takes_longer_in_
     own = replace(of_rank("rank2", "copies"), step_work=(work,))
     verdict = with_ranks(of_rank("rank0", "copies"), frames, EVERY_VIEW, 3, [own]).verdict
     assert (verdict.culprit.function == AUGMENT) == is_named
-    assert (f" Most of what rank 2 takes longer is in `{AUGMENT}`." in verdict.title) == is_named
-    assert verdict.evidence.endswith(f"In these steps `{AUGMENT}` takes 8.5 ms, else 0 ns.") == is_named
+    assert (" Most of what rank 2 takes longer is in `augment (data.py:30)`." in verdict.title) == is_named
+    assert verdict.evidence.endswith("In these steps `augment (data.py:30)` takes 8.5 ms, else 0 ns.") == is_named
     assert (verdict.action == "Do.") != is_named
 
 
@@ -412,5 +412,5 @@ def test_a_function_that_only_a_late_rank_runs_is_named_with_its_own_remedy():
     own = replace(own, claims=(replace(own.claims[0], action="Less often.", culprit=culprit),))
     frames = {"run_advice": late, "stragglers": STRAGGLERS}
     verdict = with_ranks(of_rank("rank0", "copies"), frames, EVERY_VIEW, 3, [own]).verdict
-    assert verdict.title == f"{title} Most of what rank 2 takes longer is in `train.py(140): evaluate`."
+    assert verdict.title == f"{title} Most of what rank 2 takes longer is in `evaluate (train.py:140)`."
     assert verdict.action == "Less often."

@@ -83,11 +83,11 @@ def test_the_function_that_late_ranks_share_is_named_with_its_remedy():
     claims = with_ranks(answer("rank0", (0, 3)), of_run, EVERY_VIEW, 3, others).claims
     said = {claim.id: claim for claim in claims}
     assert said["communication"].title == (
-        f"Exposed. 5 ms of it per step is waiting for ranks that are late in turn, when `{DECODE}` takes them longer."
+        "Exposed. 5 ms of it per step is waiting for ranks that are late in turn, when `decode (data.py:30)` takes them longer."
     )
     assert said["communication"].culprit.function == said["no_straggler"].culprit.function == DECODE
     assert said["communication"].action == said["no_straggler"].action == LESS_THERE
-    assert "rank1 is late in 2 of 6 steps. In these steps `data.py(30): decode` takes 5 ms, else 0 ns." in (
+    assert "rank1 is late in 2 of 6 steps. In these steps `decode (data.py:30)` takes 5 ms, else 0 ns." in (
         said["no_straggler"].evidence
     )
 

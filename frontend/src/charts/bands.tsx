@@ -4,6 +4,7 @@ import type { PictureOf, Table } from "../api/types.ts";
 import { tableOf, useAnswer } from "../app/answers.ts";
 import { parametersOf, zoomTo } from "../app/router.ts";
 import { label, quantity } from "../format/numbers.ts";
+import { readableName } from "../format/readable_names.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
@@ -91,7 +92,7 @@ function sceneOf(drawn: Drawn, levels: Table, rangesTable: Table, value: unknown
     end: number(end, row),
     height: number(height, row),
   }));
-  const nameOf = (row: number) => String(table.data[name]![row]);
+  const nameOf = (row: number) => readableName(String(table.data[name]![row]));
   const names = namesByArea(bands, nameOf), order = new Map(names.map((name, i) => [name, i]));
   const at = rowsOf(levels, series, value);
   const time = levels.columns.find(({ kind }) => kind === "instant")!.name;
@@ -194,7 +195,7 @@ function Chart({ drawn, levels, ranges, value }: { drawn: Drawn; levels: Table; 
   const kindOf = (name: string) => table.columns.find((column) => column.name === name)!.kind;
   const shownOf = (name: string, row: number) => quantity(Number(table.data[name]![row]), kindOf(name));
   const shownOfTime = (time: number) => quantity(time, kindOf(picture.begin));
-  const nameOf = (row: number) => String(table.data[picture.name]![row]);
+  const nameOf = (row: number) => readableName(String(table.data[picture.name]![row]));
   const tip = (row: number) =>
     `${nameOf(row)}\n${shownOf(picture.height, row)}\n${shownOf(picture.begin, row)} to ${shownOf(picture.end, row)}`;
   const ordered = useMemo(() => [...scene.inks.keys()], [scene]);

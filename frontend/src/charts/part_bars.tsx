@@ -51,7 +51,7 @@ function pieceOf(data: Table["data"], picture: PictureOfParts, row: number, tint
       (isAlone ? part.name : plural(count, "other")),
     color: tint === 100 ? part.color : `color-mix(in srgb, ${part.color} ${tint}%, #fff)`,
     value: Number(data[picture.length]![row] ?? 0),
-    notes: name ? [part.name, source].filter(Boolean) : [],
+    notes: name ? [part.name, readableName(source)].filter(Boolean) : [],
   };
 }
 

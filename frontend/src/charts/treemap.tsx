@@ -2,6 +2,7 @@ import { h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import { decimal, exact, percent, quantity } from "../format/numbers.ts";
+import { readableName } from "../format/readable_names.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -63,7 +64,11 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
                 {inner.map((place, at) => {
                   const row = of[at]!, size = sizes[at]!;
                   const rest = at === MOST && `${decimal(smaller.length)} smaller`;
-                  const text = cutText(rest || String(table.data[picture.name]?.[row] ?? ""), place.width - 8, 12);
+                  const text = cutText(
+                    rest || readableName(String(table.data[picture.name]?.[row] ?? "")),
+                    place.width - 8,
+                    12,
+                  );
                   const fits = place.height > 16 && textWidth(text, 12) < place.width - 6;
                   return (
                     <g

@@ -1,6 +1,7 @@
 /** Readable names: those of kernels, which the server sends with a trace's state, of steps, and of Python's own functions. */
 
 import { signal } from "@preact/signals";
+import { frameOf, frameText } from "./stacks.ts";
 
 const labels = new Map<string, string>();
 
@@ -18,17 +19,19 @@ export function addKernelLabels(added: Record<string, string>) {
 const BUILT_IN = /^<built-in (?:function|method) (\w*)(?: of (?:[\w.]*\.)?(\w+) object(?: at 0x\w+)?)?>$/;
 const NO_CLASS = /^(type|module|PyCapsule|pybind11_\w+)$/; // the latter two hold functions that pybind11 binds
 
-/** A function as its callers write it: `astype` of a `numpy.ndarray object` is `ndarray.astype`. */
-export function functionName(frame: string): string {
-  const [, name, owner = "type"] = BUILT_IN.exec(frame) ?? [];
-  if (name === undefined) return frame;
+/** What a frame is called: `step (train.py:12)`, or as callers write it, such as `ndarray.astype` for a method of C. */
+export function functionName(text: string): string {
+  const frame = frameOf(text);
+  if (frame.file) return frameText(frame);
+  const [, name, owner = "type"] = BUILT_IN.exec(text) ?? [];
+  if (name === undefined) return text;
   return NO_CLASS.test(owner) ? name || "C++ function" : `${owner}.${name}`;
 }
 
 const STEP = /^ProfilerStep#(?=\d+$)/; // torch's name of a step's range
 
 export const isReadableOtherwise = (name: unknown): boolean =>
-  typeof name === "string" && (labels.has(name) || BUILT_IN.test(name) || STEP.test(name));
+  typeof name === "string" && (labels.has(name) || STEP.test(name) || functionName(name) !== name);
 
 /** The label of a kernel, or of another name; what shows it is drawn again when labels arrive. */
 export const readableName = (name: string): string => (

@@ -8,24 +8,25 @@ export interface Frame {
   line: number;
 }
 
-const FRAME = /^(.*)\((\d{1,9})\): (.*)$/s;
+const FRAME = /^(.*\S)\((\d{1,9})\): (.+)$/s;
 const FOREIGN = /^(torch|<)|[/\\](site|dist)-packages[/\\]torch[/\\]|\.(c|cc|cpp|cu)$/;
 
 /** One frame such as `train.py(12): step` or `<built-in function len>`. */
 export function frameOf(text: string): Frame {
-  const [, file = "", line = "0", called = text] = FRAME.exec(text) ?? [];
+  // The pattern alone would look at all of a kernel's long name, for each slice that is drawn.
+  const [, file = "", line = "0", called = text] = (text.includes("): ") && FRAME.exec(text)) || [];
   return { text, called, file, line: Number(line) };
 }
 
 export const framesOf = (stack: string): Frame[] => stack.split("\n").map(frameOf);
 
-const placeOf = (file: string, line: number) => `${file.split(/[/\\]/).at(-1)}:${line}`;
+/** What a frame is called wherever it is shown, `step (train.py:12)`; `names/python_frames.py` has the same rule. */
+export const frameText = ({ called, file, line }: Frame): string => file ? `${called} (${file}:${line})` : called;
 
-/** A frame without the folders of its file: `train.py:12 step`. */
-export function shortFrame(text: string): string {
-  const { called, file, line } = frameOf(text);
-  return file ? `${placeOf(file, line)} ${called}` : called;
-}
+const withoutFolders = (frame: Frame): Frame => ({ ...frame, file: frame.file.split(/[/\\]/).at(-1)! });
+
+/** The same without the folders of the file. */
+export const shortFrame = (text: string): string => frameText(withoutFolders(frameOf(text)));
 
 /** A function of C++ without its namespaces, arguments and return type. */
 const bareFunction = (name: string) =>
@@ -36,7 +37,7 @@ const bareFunction = (name: string) =>
 /** What to show of a stack on one line: its innermost frame that isn't PyTorch's, and how many there are. */
 export function stackLine(stack: string): string {
   const frames = framesOf(stack);
-  const { called, file, line } = frames.find(({ file }) => file && !FOREIGN.test(file)) ?? frames[0]!;
-  const place = file && ` ${placeOf(file, line)}`;
-  return `${bareFunction(called)}${place}${frames.length > 1 ? ` · ${frames.length} frames` : ""}`;
+  const frame = frames.find(({ file }) => file && !FOREIGN.test(file)) ?? frames[0]!;
+  const text = frameText(withoutFolders({ ...frame, called: bareFunction(frame.called) }));
+  return `${text}${frames.length > 1 ? ` · ${frames.length} frames` : ""}`;
 }

@@ -2,6 +2,7 @@ import { type ComponentChildren, h } from "preact";
 import type { Table } from "../api/types.ts";
 import { type DrawnColumn, isProse, isText, type Ready, tsv } from "./columns.ts";
 import { exact, quantity } from "../format/numbers.ts";
+import { functionName } from "../format/readable_names.ts";
 import { useTableScope } from "./table_scope.tsx";
 import { slicesIn } from "../app/router.ts";
 import { Copy, DetailsHead, Fact } from "../ui/details.tsx";
@@ -14,6 +15,7 @@ const LONG = 40; // letters that a table may not show
 function valueText({ kind, values }: DrawnColumn, row: number) {
   const value = values[row];
   if (kind === "stack" && typeof value === "string") return <Stack text={value} />;
+  if (kind === "text" && typeof value === "string") return functionName(value);
   return typeof value === "number" ? quantity(value, kind) : exact(value, kind);
 }
 

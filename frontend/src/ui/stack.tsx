@@ -1,4 +1,4 @@
-import { h } from "preact";
+import { Fragment, h } from "preact";
 import { openInEditor } from "../app/editor.ts";
 import { plural } from "../format/numbers.ts";
 import { type Frame, framesOf } from "../format/stacks.ts";
@@ -26,7 +26,11 @@ export function Stack({ text }: { text: string }) {
       <ol>
         {frames.slice(0, DRAWN).map((frame, i) => (
           <li key={i}>
-            <code>{frame.called}</code> {frame.file && <Place {...frame} />}
+            <code>{frame.called}</code> {frame.file && (
+              <>
+                (<Place {...frame} />)
+              </>
+            )}
           </li>
         ))}
       </ol>

@@ -7,6 +7,7 @@ import type { CallShare, RankFacts, RowAdvice, RowFacts } from "../api/timeline_
 import { useResource } from "../app/resource.ts";
 import { go, openTimeline, openView, stepWord, trace } from "../app/router.ts";
 import { decimal, plural, quantity } from "../format/numbers.ts";
+import { functionName } from "../format/readable_names.ts";
 import { shortFrame } from "../format/stacks.ts";
 import { Part } from "../ui/details.tsx";
 import { Durations, SmallBars } from "../ui/durations.tsx";
@@ -26,11 +27,12 @@ const TITLES = {
 const OF_HOST = new Set(["Operator", "Runtime"]);
 
 /** The text, with the stack to unfold, or as a link to its rows, or to its slices on another rank. */
-function ShareText({ text, stack, instances, row, worker, find }: CallShare) {
+function ShareText({ kind, text: name, stack, instances, row, worker, find }: CallShare) {
+  const text = kind === "line" ? functionName(name) : name;
   if (stack) {
     return (
       <details>
-        <summary data-tip={text}>{shortFrame(text)}</summary>
+        <summary data-tip={text}>{shortFrame(name)}</summary>
         <Stack text={stack} />
       </details>
     );

@@ -85,7 +85,7 @@ class HangReports:
         """
         step, start_ns = self._recording.counter.current_step()
         elapsed_s, lines = (time.monotonic_ns() - start_ns) / 1e9, self._call_times.lines()
-        calls = [f"{file}:{line} {function.rpartition('.')[2]}" for file, line, function, _ in lines]
+        calls = [f"{function.rpartition('.')[2]} ({file}:{line})" for file, line, function, _ in lines]
         self._note("hanging", {"step": step, "seconds": round(elapsed_s), "stack": calls[:_MOST_NEWS_LINES]})
         facts = {**self._facts(step, start_ns), "stack": lines}
         if excess is not None:

@@ -23,6 +23,7 @@ from ..names.compiled_code import (
     is_frame_compilation,
     region_id,
 )
+from ..names.python_frames import function_name
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, ClearedTopic
 
@@ -105,7 +106,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
         for frame, number in cost.limits.items()
     ]
     location = location_at(facts.trace, *_start(facts, int(cost.rows[0])))
-    where = f" One is called at `{location.caller}`." if location and location.caller else ""
+    where = f" One is called at `{function_name(location.caller)}`." if location and location.caller else ""
     verb = "recompiles" if cost.again else "compiles"
     yield Advice(
         "recompiles",
@@ -175,7 +176,7 @@ def _advice_on_breaks(facts: Facts, outer: NDArray[np.bool_], inner: NDArray[np.
     saving, breaks = facts.mean(lengths), int(inner.sum()) / facts.count
     names = sorted({str(name) for name in host["name"].filter(pl.Series(outer)).unique()})
     location = location_at(facts.trace, *_start(facts, int(outer.argmax())))
-    where = f", called at `{location.caller}`" if location and location.caller else ""
+    where = f", called at `{function_name(location.caller)}`" if location and location.caller else ""
     regions = text.enumeration([f"`{name}`" for name in names[:_NAMED]])
     device_waits = f" {facts.subject} {facts.waits} meanwhile." if facts.has_device else ""
     return Advice(

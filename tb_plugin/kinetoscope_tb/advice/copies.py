@@ -17,6 +17,7 @@ from ..measures.time.breakdown import intervals_of
 from ..measures.time.step_subset import belongs_to_steps
 from ..names import text
 from ..names.device_work import copies_between_devices, copies_to_host, is_pageable
+from ..names.python_frames import function_name
 from .facts import Facts, aten_operators
 from .model import Advice, Candidate, ClearedTopic
 
@@ -277,6 +278,6 @@ def _who(facts: Facts, of: pl.DataFrame) -> str:
     if sums.is_empty() or sums["dur_ns"][-1] < _MOSTLY * int(of["dur_ns"].sum()):
         longest = launches.sort("dur_ns", "launch")["launch"].tail(1)
         caller = "".join(caller_of(facts.trace, call) for call in longest)
-        return f" The longest is made at `{caller}`." if caller else ""
+        return f" The longest is made at `{function_name(caller)}`." if caller else ""
     caller = caller_of(facts.trace, int(sums["launch"][-1]))
-    return f" `{sums['op'][-1]}` makes most of them{f', the longest at `{caller}`' if caller else ''}."
+    return f" `{sums['op'][-1]}` makes most of them{f', the longest at `{function_name(caller)}`' if caller else ''}."

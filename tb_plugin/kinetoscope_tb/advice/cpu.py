@@ -28,7 +28,7 @@ from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
-from ..names.python_frames import describe_wait
+from ..names.python_frames import describe_wait, function_name
 from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
@@ -316,7 +316,7 @@ def operator_loop(facts: Facts) -> Iterator[Advice]:
     remedy = _COPY_IN_PLACE if is_copying else _READ_ONCE if loop.operator in _OF_ELEMENTS else _BATCH
     yield Advice(
         "operator_loop",
-        f"`{loop.frame}` {does}, which takes {facts.of_steps(lengths, LARGE_SHARE)}.",
+        f"`{function_name(loop.frame)}` {does}, which takes {facts.of_steps(lengths, LARGE_SHARE)}.",
         f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}: with Python between them, "
         f"{text.often(loop.small / facts.count)} operators {facts.per}; it calls `{loop.operator}` most often, "
         f"{text.often(loop.times / facts.count)} times.",

@@ -16,7 +16,7 @@ from ..measures.time.breakdown import intervals_of
 from ..measures.time.host_activity import working_threads
 from ..names import text
 from ..names.kernels import step_number
-from ..names.python_frames import is_machinery, is_of_library, without_address
+from ..names.python_frames import function_name, is_machinery, is_of_library, without_address
 from .facts import Facts, launched_within
 from .model import Culprit
 
@@ -33,7 +33,7 @@ class HostCulprit(NamedTuple):
     """Who takes some of the host's time.
 
     Attributes:
-        words: What it is, such as `train.py(12): log`.
+        words: What it is, such as `log (train.py:12)`.
         inside_ns: How much of the time lies in it.
         spans: When it runs, hidden behind the device's work or not; empty if that isn't known, or if it launches work,
             which must remain.
@@ -91,7 +91,8 @@ def launching_function(facts: Facts, spans: Intervals, said_ns: int) -> tuple[st
     if largest is None:
         return "", Culprit()
     inside_ns, function = largest[0], without_address(largest[1])
-    return f", {text.part_of_time(inside_ns / max(1, said_ns))} in `{function}`", Culprit(function=function)
+    share = text.part_of_time(inside_ns / max(1, said_ns))
+    return f", {share} in `{function_name(function)}`", Culprit(function=function)
 
 
 def rows_of_host(facts: Facts, rows: pl.DataFrame, is_left_out: Callable[[str], bool]) -> pl.DataFrame:
@@ -126,7 +127,7 @@ def _candidates(
         if share <= _MOST:
             spans_of = own_spans if share <= _HARDLY else merge([])
             names = culprit_of_kind(own["kind"][0], without_address(name))
-            yield HostCulprit(f"`{without_address(name)}`", inside_ns, spans_of, names)
+            yield HostCulprit(f"`{function_name(name)}`", inside_ns, spans_of, names)
 
 
 def _code_after(facts: Facts, spans: Intervals) -> HostCulprit | None:
@@ -162,4 +163,4 @@ def in_program(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
     caller, share = shares[0] if shares else ("", 0.0)
     if share < _MOST or facts.is_training_loop(caller):
         return "", Culprit()
-    return f", most of it in `{caller}`", Culprit(function=caller)
+    return f", most of it in `{function_name(caller)}`", Culprit(function=caller)

@@ -20,7 +20,7 @@ from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
-from ..names.python_frames import is_of_program, without_address
+from ..names.python_frames import function_name, is_of_program, without_address
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
@@ -164,7 +164,7 @@ def _extra(facts: Facts, lengths: Ints) -> _Extra:
         is_inside = launched_within(facts.trace, spans)[facts.kernel_rows]
         if facts.kernels["dur_ns"].filter(pl.Series(is_inside, dtype=pl.Boolean)).sum() >= least_ns:
             action = _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN
-            return _Extra(f", most of it in `{words}`", evidence, action, spans, culprit)
+            return _Extra(f", most of it in `{function_name(words)}`", evidence, action, spans, culprit)
     rows = _kernels_only_in(facts, which)
     if not has_more_kernels and rows.filter("is_elsewhere")["dur_ns"].sum() >= least_ns:
         return _Extra(", on larger inputs", _LARGER, _EVEN)
@@ -210,9 +210,9 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     yield Advice(
         "longer_host_steps",
         f"{text.capitalize(steps)} {'take' if is_plural else 'takes'} {times} times as long as the "
-        f"median {facts.noun}: `{name}` runs in {'them' if is_plural else 'it'} alone."
+        f"median {facts.noun}: `{function_name(name)}` runs in {'them' if is_plural else 'it'} alone."
         if of_longer
-        else f"`{name}` takes {facts.of_steps(lengths)}, and runs in no other.",
+        else f"`{function_name(name)}` takes {facts.of_steps(lengths)}, and runs in no other.",
         f"It takes {text.time(spread.cost_ns)} there{facts.recurs(lengths)}; the median {facts.noun} "
         f"takes {text.time(median)}.",
         _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN_ON_HOST,
@@ -263,7 +263,7 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
     there, takes, them = ("in each of them", "take", "them") if is_plural else ("there", "takes", "it")
     waits = f"{text.as_clause(facts.subject)} {facts.waits} for the host"
-    reason = f"`{name}` runs in {them} alone" if who else waits
+    reason = f"`{function_name(name)}` runs in {them} alone" if who else waits
     steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
     yield Advice(
         "longer_host_steps",

@@ -31,6 +31,7 @@ _MOST = 0.5
 
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low"}
 _MOST_NAMED = 3
+_SAID = "Part of the recording is missing, as said above"  # by lost_rows, which comes first
 
 _NOT_SHOWN = ("unexplained_idle", "not shown")
 _Numbers = frozenset[NumberKind]
@@ -125,13 +126,15 @@ class Faults:
     def judge(self, ranked_claims: Sequence[Advice], mostly: float) -> list[Advice]:
         """The advice that can be given, with the confidence that it deserves, and a row in place of what can't be.
 
+        It comes below the row of lost_rows, which says what hides an end.
+
         Args:
             ranked_claims: All advice, the largest first.
             mostly: The share of the step that a device must compute for if there is none.
         """
         numbers, margin = self._without_advice(mostly)
         if not ranked_claims and not self.bears(numbers, margin):
-            return [self.about(numbers)]
+            return [self.about(numbers, is_end_said=True)]
         withheld_claims = [claim for claim in ranked_claims if self._is_withheld(claim)]
         claims = [self._with_doubt(claim) for claim in ranked_claims if claim not in withheld_claims]
         if withheld_claims:
@@ -172,13 +175,18 @@ class Faults:
         """Whether it stays true that something costs too little."""
         return self.bears(RESTS_ON.get(cleared_topic.topic, EVERYTHING), LEAST_SHARE)
 
-    def about(self, numbers: _Numbers) -> Advice:
-        """That nothing can be said that rests on some numbers, why, and how to record it."""
+    def about(self, numbers: _Numbers, *, is_end_said: bool = False) -> Advice:
+        """That nothing can be said that rests on some numbers, why, and how to record it.
+
+        Args:
+            numbers: Those that it rests on.
+            is_end_said: Whether a row above says which faults hide an end.
+        """
         remedies = [fault.remedy for fault, share in self._faults if share and fault.undermines & numbers]
         return Advice(
             RECORDING_FAULTS,
             f"What costs most can't be said: {self._part(numbers)} is doubtful.",
-            f"{self._clauses(numbers)}.",
+            f"{self._clauses(numbers, is_end_said=is_end_said)}.",
             " ".join(dict.fromkeys(remedies)),
             None,
             "cannot_tell",
@@ -189,7 +197,7 @@ class Faults:
 
     def _replacement(self, withheld_claims: Sequence[Advice], *, is_headline: bool) -> Advice:
         numbers: _Numbers = frozenset().union(*map(self._rests_on, withheld_claims))
-        row = self.about(numbers)
+        row = self.about(numbers, is_end_said=True)
         names = text.enumeration([claim.rule.replace("_", " ") for claim in withheld_claims])
         doubtful = f"{self._part(numbers)} is doubtful."
         title = (self._computes(doubtful) or row.title) if is_headline else f"No advice on {names}: {doubtful}"
@@ -225,8 +233,10 @@ class Faults:
         share = self._share_of_time(numbers)
         return f"all of {self._facts.unit}" if share >= 1 else f"{text.percent(share)} of {self._facts.unit}"
 
-    def _clauses(self, numbers: _Numbers) -> str:
-        clauses = [fault.clause for fault, share in self._faults if share and fault.undermines & numbers][:_MOST_NAMED]
+    def _clauses(self, numbers: _Numbers, *, is_end_said: bool = False) -> str:
+        faults = [fault for fault, share in self._faults if share and fault.undermines & numbers]
+        said = (_SAID if is_end_said and fault.hides_an_end else fault.clause for fault in faults)
+        clauses = list(dict.fromkeys(said))[:_MOST_NAMED]
         return "; ".join([*clauses[:1], *map(text.as_clause, clauses[1:])])
 
     def _rests_on(self, advice: Advice) -> _Numbers:

@@ -25,6 +25,7 @@ from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading, loads_by_workers
+from ..names.python_frames import function_name
 from .culprit import HostCulprit, culprit, in_program, launching_function
 from .extra_work import few_stalls
 from .facts import (
@@ -41,6 +42,7 @@ from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Cul
 from .repetition import (
     BLOCKED,
     UNKNOWN,
+    calls_unknown,
     described_row,
     gaps_of_unknown_cause,
     host_at,
@@ -291,9 +293,10 @@ def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culpr
     share = longest / max(1, int(by_function["dur_ns"].sum()))
     if host is None or source is None or share < _HALF or is_data_loading(host):  # what the loader does isn't recorded
         return "", "", Culprit()
-    who = f"`{source}`" if source.endswith(f" {host}") else f"`{host}`, called at `{source}`"
+    code = function_name(source)
+    who = f"`{code}`" if source.endswith(f": {host}") else f"`{host}`, called at `{code}`"
     words = f" {text.percent(share)} of that idle time is spent in {who}."
-    return (f", most of it in `{source}`", words, Culprit(function=source)) if is_single else ("", words, Culprit())
+    return (f", most of it in `{code}`", words, Culprit(function=source)) if is_single else ("", words, Culprit())
 
 
 def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
@@ -359,7 +362,7 @@ def _described_blocker(facts: Facts, name: str, _: int, calls: int, example: int
     syntax = "a copy to the device" if _is_to_device(facts, example) else _SYNTAX.get(name)
     code = f"{syntax}; " if syntax else ""
     caller = caller_of(facts.trace, example)
-    where = f", the longest at `{caller}`" if caller else ""
+    where = f", the longest at `{function_name(caller)}`" if caller else ""
     return f"`{name}` ({code}{text.times(calls / facts.count, 'time')} {facts.per}{where})"
 
 
@@ -722,7 +725,7 @@ def _idle_title(facts: Facts, share: float, causes: Sequence[str]) -> str:
 def _why_not_shown(facts: Facts) -> str:
     """Why devices may have been busy though nothing is recorded."""
     if lacks_launches(facts):
-        return "which call launched the work around it isn't recorded"
+        return f"{calls_unknown(facts, 'the')} around it isn't recorded"
     if lost_launches(facts.trace).any():
         return "launched work that has no GPU event may have run"
     return "work from before the recording, or work whose launch isn't in it, may have run"

@@ -17,7 +17,7 @@ from ..measures.python.whereabouts import Location, locations
 from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
-from ..names.python_frames import is_wait
+from ..names.python_frames import function_name, is_wait
 from .facts import Facts
 
 _MOST = 0.7  # of the time
@@ -50,14 +50,15 @@ class LockHolder(NamedTuple):
     @property
     def words(self) -> str:
         """What it does, as the end of a sentence."""
-        return f"competes with `{self.function}` of another thread for Python's lock (GIL)"
+        return f"competes with `{function_name(self.function)}` of another thread for Python's lock (GIL)"
 
     @property
     def evidence(self) -> str:
         """For how much of the time, and what follows from it, as sentences."""
         return (
             f" For {text.percent(self.share)} of that time another thread runs Python, most of it in "
-            f"`{self.function}`: only one thread runs Python at a time, so it slows the main thread's functions."
+            f"`{function_name(self.function)}`: only one thread runs Python at a time, so it slows the main thread's "
+            "functions."
         )
 
 

@@ -19,6 +19,7 @@ from ..measures.time.idle_causes import CAUSES
 from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.kernels import step_number
+from ..names.python_frames import function_name
 from .facts import Facts
 from .model import Advice
 
@@ -198,12 +199,13 @@ def is_loading(facts: Facts) -> bool:
 def why_unknown(facts: Facts, part: str) -> str:
     """That nothing can be said of such idle time, as a sentence; `part` says how much it is."""
     is_busy, its = ("are", "their") if facts.waits == "wait" else ("is", "its")
+    return f"Why {facts.device} {is_busy} idle for {part} can't be said: {calls_unknown(facts, its)} isn't recorded."
+
+
+def calls_unknown(facts: Facts, whose: str) -> str:
+    """What isn't recorded of such work, such as: which calls made its copies."""
     kinds = _unlinked_kinds(facts)
-    verb = "made" if kinds else "launched"
-    return (
-        f"Why {facts.device} {is_busy} idle for {part} can't be said: which calls {verb} {its} {_work_of(kinds)} "
-        "isn't recorded."
-    )
+    return f"which calls {'made' if kinds else 'launched'} {whose} {_work_of(kinds)}"
 
 
 def how_to_see_host(facts: Facts) -> str:
@@ -269,7 +271,8 @@ def host_at(facts: Facts, at: int) -> str:
             inner = rows["name"].cast(pl.String).to_list()[-1:]
             names += [f"`{name}`" for name in inner if step_number(name) is None]
         location = location_at(trace, thread, at)
-        words = names + ([f"`{location.caller}`" if location.caller else location.words] if location else [])
-        if words:
-            return "in " + ", in ".join(words)
+        if location:
+            names.append(f"`{function_name(location.caller)}`" if location.caller else location.words)
+        if names:
+            return "in " + ", in ".join(names)
     return ""

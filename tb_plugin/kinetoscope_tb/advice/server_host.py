@@ -21,7 +21,7 @@ from ..measures.time.host_activity import working_threads
 from ..names import text
 from ..names.calls import launches_graph, synchronizes
 from ..names.iterations import iteration_name
-from ..names.python_frames import is_of_program, is_wait, without_address
+from ..names.python_frames import function_name, is_of_program, is_wait, without_address
 from .culprit import culprit_of_kind, rows_of_host, time_inside
 from .facts import LEAST_SHARE, Facts, launched_within
 from .interpreter_lock import lock_holder
@@ -51,7 +51,7 @@ class LateFunction(NamedTuple):
     """What devices wait for on the host of a server.
 
     Attributes:
-        words: What it is, such as `scheduler.py(12): allocate`.
+        words: What it is, such as `allocate (scheduler.py:12)`.
         culprit: The same, by its kind.
         spans: When it runs; of another thread's function, when the server's thread waits for it.
         late: How long devices wait for it in each step.
@@ -197,15 +197,15 @@ def _late_function(facts: Facts, rows: pl.DataFrame, name: str, late: Intervals)
     waits = _both(spans, _waits(facts, working_threads(facts.trace)))
     other = _of_other_thread(facts, waits) if _length(_both(waits, within)) >= _MOST * _length(within) else None
     if other is not None:
-        evidence = f"Another thread runs it, for which the server's thread waits in `{without_address(name)}`. "
+        evidence = f"Another thread runs it, for which the server's thread waits in `{function_name(name)}`. "
         name, spans, within, takes = other, waits, _both(late, waits), "Waiting for it takes"
     elif kind == "function" and lock_holder(facts, within):
         return None
     lengths: Ints = np.asarray(length_within(within, facts.windows.start, facts.windows.end))
     if not facts.is_worth(lengths) or facts.share(facts.mean(lengths)) < LEAST_SHARE:
         return None
-    words = without_address(name)
-    return LateFunction(words, culprit_of_kind(kind, words), spans, lengths, takes, evidence)
+    who = culprit_of_kind(kind, without_address(name))
+    return LateFunction(function_name(name), who, spans, lengths, takes, evidence)
 
 
 def _dominant(facts: Facts, rows: pl.DataFrame, late: Intervals) -> str | None:
@@ -255,7 +255,7 @@ def _caller(facts: Facts, name: str) -> str:
     around = outward(calls["parent"].to_numpy(), int(calls["parent"][row[0]])) if row else ()
     names = (str(calls["name"][parent]) for parent in around)
     caller = next((frame for frame in names if is_of_program(frame)), "")
-    return f"`{without_address(caller)}` calls it. " if caller else ""
+    return f"`{function_name(caller)}` calls it. " if caller else ""
 
 
 def _is_mark(name: str) -> bool:

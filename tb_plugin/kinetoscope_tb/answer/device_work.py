@@ -13,7 +13,7 @@ from ..arrays.nesting import add_up, innermost, nearest
 from ..measures.calls.backward import forward_ops
 from ..measures.calls.recursion import without_recursion
 from ..measures.time.step_subset import counted_steps
-from ..names.python_frames import is_of_program, without_address
+from ..names.python_frames import function_name, is_of_program, without_address
 from ..trace import Trace
 
 
@@ -31,6 +31,11 @@ class DeviceWork:
     name: str
     calls: float
     ns: float
+
+    @property
+    def words(self) -> str:
+        """Its name as it is shown."""
+        return function_name(self.name)
 
 
 def device_work(trace: Trace) -> tuple[DeviceWork, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..distributed.imbalance.stragglers import CAUSES
 from ..names import text
+from ..names.python_frames import function_name
 from .device_work import DeviceWork
 from .host_pace import calls_more, slowness
 from .model import Answer, Claim, Rows
@@ -163,7 +164,7 @@ def _longer_than(
         other_ns = of_other[work.name].typical_ns(there) if work.name in of_other else 0
         if own_ns - max(1.0, pace) * other_ns >= least_ns:
             rest = text.time(other_ns) if work.name in of_other else f"less than {text.percent(LEAST_FRAC)} of any step"
-            matches.append((work, f"{where} `{work.name}` takes {text.time(own_ns)}, on {on_time.worker} {rest}."))
+            matches.append((work, f"{where} `{work.words}` takes {text.time(own_ns)}, on {on_time.worker} {rest}."))
     return matches
 
 
@@ -175,7 +176,7 @@ def longer_there(
     for work in late.step_work if there and elsewhere else ():
         own_ns, else_ns = work.typical_ns(there), work.typical_ns(elsewhere)
         if own_ns - else_ns >= least_ns:
-            words = f"{_where(there)} `{work.name}` takes {text.time(own_ns)}, else {text.time(else_ns)}."
+            words = f"{_where(there)} `{work.words}` takes {text.time(own_ns)}, else {text.time(else_ns)}."
             matches.append((work, words))
     return matches
 
@@ -205,7 +206,7 @@ def _with_more_work(lateness: Lateness) -> Claim:
     for work in late.device_work:
         there = of_other.get(work.name, DeviceWork(work.name, 0, 0))
         if work.calls > _MORE * there.calls and work.ns - there.ns >= MOSTLY * lateness.late_ns:
-            takes = f"`{work.name}` launches {text.time(work.ns)} of device work in {text.times(work.calls, 'call')}"
+            takes = f"`{work.words}` launches {text.time(work.ns)} of device work in {text.times(work.calls, 'call')}"
             rest = f"{text.time(there.ns)} in {text.times(there.calls, 'call')}" if there.calls else "it isn't called"
             evidence = f"{claim.evidence} In its average step {takes}; on {other.worker} {rest}."
             code = replace(claim.culprit, function=work.name)
@@ -216,7 +217,8 @@ def _with_more_work(lateness: Lateness) -> Claim:
 def _with_place(claim: Claim, name: str) -> str:
     """The title of a late rank, with what most of its lateness is in."""
     rank, worker = claim.culprit.rank, claim.culprit.worker
-    return f"{claim.title} Most of what {worker if rank is None else f'rank {rank}'} takes longer is in `{name}`."
+    who = worker if rank is None else f"rank {rank}"
+    return f"{claim.title} Most of what {who} takes longer is in `{function_name(name)}`."
 
 
 def longer_steps(rank_steps: Rows, worker: str, part_ns: float) -> dict[str, bool]:

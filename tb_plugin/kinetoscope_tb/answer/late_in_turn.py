@@ -79,6 +79,6 @@ def with_shared_work(claim: Claim, cause: tuple[StepWork, str] | None) -> Claim:
     if cause is None:
         return claim
     work, words = cause
-    title = f"{claim.title} In the steps in which they are late, `{work.name}` takes longer."
+    title = f"{claim.title} In the steps in which they are late, `{work.words}` takes longer."
     code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
     return replace(claim, title=title, evidence=f"{claim.evidence} {words}", action=LESS_THERE, culprit=code)

@@ -352,7 +352,7 @@ def _with_turns(
         return replace(claim, title=f"{claim.title} {wait}.", action=EVEN_OUT)
     work, _ = cause
     code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
-    title = f"{claim.title} {wait}, when `{work.name}` takes them longer."
+    title = f"{claim.title} {wait}, when `{work.words}` takes them longer."
     return replace(claim, title=title, action=LESS_THERE, culprit=code)
 
 

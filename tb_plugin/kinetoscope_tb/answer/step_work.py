@@ -14,7 +14,7 @@ from ..arrays.intervals import Ints, length_within
 from ..measures.python.program_calls import annotated_ranges, function_calls
 from ..measures.time.host_activity import host_activities
 from ..measures.time.step_subset import counted_steps
-from ..names.python_frames import without_address
+from ..names.python_frames import function_name, without_address
 from ..trace import Trace
 
 LEAST_FRAC = 0.02  # of the average step
@@ -33,6 +33,11 @@ class StepWork:
     name: str
     culprit: Culprit
     ns: Mapping[str, int]
+
+    @property
+    def words(self) -> str:
+        """Its name as it is shown."""
+        return function_name(self.name)
 
     def typical_ns(self, steps: Sequence[str]) -> float:
         """Its median over some steps."""

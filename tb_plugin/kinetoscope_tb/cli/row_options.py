@@ -10,7 +10,7 @@ import click
 import polars as pl
 
 from ..errors import BadParameter
-from ..text_table import columns_with_values
+from ..text_table import columns_with_values, readable_name
 from ..timeline.search.text_query import texts_with
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _heading(column: Column) -> str:
 def _matches(table: type[Table], frame: pl.DataFrame, labels: Mapping[str, str], words: str) -> Any:
     columns = [frame[c.name].to_list() for c in table.columns if c.kind.name in ("text", "stack", "prose")]
     texts = [
-        "\n".join(text for value in row if value for text in (value, labels.get(value, "")))
+        "\n".join(text for value in row if value for text in (value, readable_name(value, labels)))
         for row in zip(*columns, strict=True)
     ]
     return pl.Series(texts_with(words, texts)) if columns else pl.Series([True] * frame.height)

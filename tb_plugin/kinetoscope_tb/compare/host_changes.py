@@ -33,6 +33,7 @@ from ..measures.time.breakdown import CATEGORIES, activities, breakdown, interva
 from ..measures.time.host_activity import host_activities
 from ..measures.time.step_subset import counted_steps
 from ..names import text
+from ..names.python_frames import function_name
 from ..trace import Trace
 from .headline import pair_of_times
 from .statistics import Spread, margin
@@ -81,13 +82,13 @@ def host_changes(base: Trace, new: Trace) -> list[HostChange]:
 
 
 def sentences(changes: Sequence[HostChange], *, uses_device: bool) -> list[str]:
-    """Such as: `data.py: check_labels` takes 2.93 ms more per step: 0.07 → 3 ms."""
+    """Such as: `check_labels (data.py)` takes 2.93 ms more per step: 0.07 → 3 ms."""
     meanwhile = " while no device works" if uses_device else ""
     return [_sentence(change, meanwhile) for change in changes]
 
 
 def _sentence(change: HostChange, meanwhile: str) -> str:
-    name = f"`{text.visible(change.name)}`{' itself' if change.is_rest else ''}"
+    name = f"`{text.visible(function_name(change.name))}`{' itself' if change.is_rest else ''}"
     size = text.time(abs(change.delta_ns))
     both = pair_of_times(float(change.base_ns.mean()), float(change.new_ns.mean()))
     return f"{name} takes {size} {'more' if change.delta_ns > 0 else 'less'} per step{meanwhile}: {both}."
@@ -252,8 +253,8 @@ class _Definition(NamedTuple):
 def common_names(base: Iterable[str], new: Iterable[str]) -> list[dict[str, str]]:
     """What the functions of each side are called on both sides, by their frames.
 
-    Where a file defines one function of a name, this is `data.py: collate`, without its line, else the frame in the new
-    recording.
+    Where a file defines one function of a name, this is `collate (data.py)`, without its line, else the frame in the
+    new recording.
     """
     sides = _definitions(base), _definitions(new)
     names: list[dict[str, str]] = [{}, {}]
@@ -261,7 +262,7 @@ def common_names(base: Iterable[str], new: Iterable[str]) -> list[dict[str, str]
         of_sides = [side.get(key, []) for side in sides]
         newest = of_sides[1] or of_sides[0]
         is_single = len(newest) == 1 or len({len(own) for own in of_sides if own}) > 1
-        without_line = ": ".join(filter(None, (newest[0].file, key[1])))
+        without_line = f"{key[1]} ({newest[0].file})" if newest[0].file else key[1]
         for own_names, own in zip(names, of_sides, strict=True):
             for nth, definition in enumerate(own):
                 own_names[definition.frame] = without_line if is_single else newest[nth].frame

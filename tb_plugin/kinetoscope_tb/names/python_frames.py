@@ -1,6 +1,7 @@
 """Classifies frames of Python stacks by name: which wait, for what, and which belong to a library.
 
-A frame is `file.py(12): function` or `<built-in method acquire of _thread.lock object at 0x7f>`, as torch writes it.
+A frame is `file.py(12): function` or `<built-in method acquire of _thread.lock object at 0x7f>`, as torch writes it:
+tables and links have that name. What is shown is `function (file.py:12)`, of `function_name`.
 Python's profiler hook reports calls of C functions only where bytecode calls them: `with lock:` leaves no frame.
 """
 
@@ -77,6 +78,9 @@ _MESSAGE_FUNCTIONS = {"get", "wait", "wait_for"}
 _BUILT_IN = regex(r"^<built-in (?:function|method) (?P<name>\w*)(?: of (?P<owner>[\w.]+) object)?>$")
 _NO_CLASS = regex(r"(?:type|module|PyCapsule|pybind11_\w+)?$")  # the latter two hold functions that pybind11 binds
 _ADDRESS = regex(r" at 0x[0-9a-fA-F]+")
+FRAME = r"^(?P<file>(?s:.*)\S)\((?P<line>[0-9]{1,9})\): (?P<function>(?s:.+))$"
+"""Of a function with a file, for regular expressions of Python and of Polars."""
+_FRAME = regex(FRAME)
 
 
 def collects_garbage(frame: str) -> bool:
@@ -154,7 +158,14 @@ def waiting_function(frame: str) -> str:
 
 
 def function_name(frame: str) -> str:
-    """The name of a function as its callers write it: `astype` of a numpy.ndarray object is ndarray.astype."""
+    """What a frame is called wherever it is shown; the page has the same rule (readable_names.ts).
+
+    `file.py(12): step` is `step (file.py:12)`. A function without a file is called as its callers write it: `astype` of
+    a numpy.ndarray object is ndarray.astype. Any other name remains as it is.
+    """
+    if "): " in frame and (match := _FRAME.match(frame)):  # the pattern alone looks at all of a long kernel's name
+        return f"{match['function']} ({match['file']}:{match['line']})"
+    frame = without_address(frame)
     match = _BUILT_IN.match(frame)
     if not match:
         return frame

@@ -57,7 +57,7 @@ def test_the_remedy_knows_equal_copies_and_streams(times, options, words):
 
 def test_the_function_that_copies_is_named():
     trace = steps(lambda machine: machine.function("eval.py(7): collect_outputs", lambda: machine.copy(3 * MS)))
-    assert "the longest at `eval.py(7): collect_outputs`." in first(trace).evidence
+    assert "the longest at `collect_outputs (eval.py:7)`." in first(trace).evidence
 
 
 def test_many_small_copies_cost_what_the_host_takes_to_launch_them():
@@ -117,7 +117,7 @@ def test_copies_between_devices_are_named_with_their_rate_and_place():
     assert first.rule == "peer_copies"
     assert first.title.startswith("Copies between GPUs take 44.")
     assert first.saving_ns == pytest.approx(8 * MS, rel=0.02)
-    assert "the longest at `split.py(9): exchange`" in first.evidence
+    assert "the longest at `exchange (split.py:9)`" in first.evidence
 
 
 def test_a_copy_that_takes_longer_than_the_computation_cannot_be_hidden():

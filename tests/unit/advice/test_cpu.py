@@ -54,9 +54,9 @@ def test_the_main_thread_waits_for_a_queue_that_another_thread_fills():
     row = by_rule["main_thread_waits"]
     assert row.title == (
         "The main thread waits for a lock or another thread for 50 % of every step, most of it in "
-        "`train.py(12): next_batch`."
+        "`next_batch (train.py:12)`."
     )
-    assert "100 % in `queue.get` at `train.py(12): next_batch`" in row.evidence
+    assert "100 % in `queue.get` at `next_batch (train.py:12)`" in row.evidence
     assert (row.saving_ns, row.confidence) == (5 * MS, "high")
     assert next(iter(by_rule)) == "main_thread_waits"
 
@@ -98,10 +98,10 @@ def test_python_that_computes_between_operators_is_named_by_its_function():
     machine = training(lambda m: calling(m, ["train.py(30): augment"], 5 * MS))
     counters(machine, 1.0, 0.6)
     row = rows(machine.builder.build())["host_bound"]
-    where = "most of it in `train.py(30): augment`"
+    where = "most of it in `augment (train.py:30)`"
     assert row.title == f"Python code outside operators takes 50 % of every step, {where}."
     assert row.culprit.function == "train.py(30): augment"
-    assert "100 % in `train.py(30): augment`" in row.evidence
+    assert "100 % in `augment (train.py:30)`" in row.evidence
     assert (row.confidence, row.saving_ns) == ("medium", 5 * MS)
 
 
@@ -137,7 +137,7 @@ def test_a_loader_in_the_training_process_is_told_by_its_function():
         machine.builder.python("data.py(8): augment", start + MS, 4 * MS)
 
     row = rows(training(extra, 5).builder.build())["data_loading"]
-    assert row.title == "Half of every step waits for data, most of it in `data.py(8): augment`."
+    assert row.title == "Half of every step waits for data, most of it in `augment (data.py:8)`."
     assert row.culprit.function == "data.py(8): augment"
     assert "pin_memory" not in row.action
 
@@ -164,7 +164,7 @@ def test_operators_are_told_by_the_function_that_calls_them():
         machine.builder.python("train.py(30): to_channels", start, 15 * MS)
 
     row = rows(training(extra, 5).builder.build())["host_operator"]
-    assert row.title == "Copies and casts take 75 % of every step, most of it in `train.py(30): to_channels`."
+    assert row.title == "Copies and casts take 75 % of every step, most of it in `to_channels (train.py:30)`."
     assert (row.culprit.function, row.culprit.operator) == ("train.py(30): to_channels", "aten::copy_")
 
 
@@ -353,7 +353,7 @@ def looping(name, times, *, parts=(), frame="train.py(40): confusion", dur=5 * U
 @pytest.mark.parametrize("parts", [(), ("train.py(60): one_sample",)])
 def test_a_function_that_calls_small_operators_in_a_loop_is_told_with_all_its_time(parts):
     row = looping("aten::item", 600, parts=parts)["operator_loop"]
-    assert row.title == "`train.py(40): confusion` calls small operators in a loop, which takes 51.9 % of every step."
+    assert row.title == "`confusion (train.py:40)` calls small operators in a loop, which takes 51.9 % of every step."
     assert row.evidence.startswith("5.4 ms of 10.4 ms, in 5 of 5 steps: with Python between them, 600 operators per ")
     assert row.evidence.endswith("it calls `aten::item` most often, 600 times.")
     assert ".tolist()" in row.action
@@ -377,7 +377,7 @@ def test_a_few_calls_and_a_library_s_loop_are_no_loop_of_the_program(times, fram
 
 def test_copying_a_model_with_deepcopy_is_told_as_such():
     row = looping("aten::clone", 600, parts=("/usr/lib/python3.11/copy.py(128): deepcopy",))["operator_loop"]
-    assert row.title.startswith("`train.py(40): confusion` copies objects with `copy.deepcopy`, which takes 51.9 % ")
+    assert row.title.startswith("`confusion (train.py:40)` copies objects with `copy.deepcopy`, which takes 51.9 % ")
     assert "AveragedModel" in row.action
 
 
@@ -409,7 +409,7 @@ def test_what_recurs_in_every_step_is_told_however_much_the_steps_differ():
         machine.builder.python("train.py(8): report", start, machine.now - start)
 
     row = rows(machine.steps(step, 6))["host_bound"]
-    assert row.title.endswith(", most of it in `train.py(8): report`.")
+    assert row.title.endswith(", most of it in `report (train.py:8)`.")
     assert row.culprit.function == "train.py(8): report"
 
 
@@ -523,7 +523,7 @@ def test_a_place_of_the_program_is_outside_the_libraries():
     place = location_at(trace, 0, MS // 2)
     assert place is not None
     assert (place.frame, place.caller) == ("<built-in function len>", "train.py(3): main")
-    assert place.words == "`len` at `train.py(3): main`"
+    assert place.words == "`len` at `main (train.py:3)`"
     assert location_at(trace, 0, MS + MS // 2) is None
 
 
@@ -549,7 +549,7 @@ def test_python_inside_an_operator_is_named():
 
     claim = rows(training(backward).builder.build())["python_operator"]
     assert claim.title == (
-        "Python inside the operator `QuantBackward` takes 28.4 % of every step, most of it in `quant.py(77): backward`."
+        "Python inside the operator `QuantBackward` takes 28.4 % of every step, most of it in `backward (quant.py:77)`."
     )
     assert claim.saving_ns == pytest.approx(2 * MS, rel=0.01)
     in_cpp = training(lambda m: m.op("my::op", lambda: m.work(2 * MS)))

@@ -49,7 +49,7 @@ def test_a_function_that_is_hidden_at_first_is_said_to_grow():
         machine.function("buffer.py(7): append", lambda: machine.work(2 * number * MS))
 
     claim = first(machine.steps(step, 16))
-    assert claim.title.endswith("most of it in `buffer.py(7): append`.")
+    assert claim.title.endswith("most of it in `append (buffer.py:7)`.")
     assert "It takes longer from step to step: 4 ms in the first third, 26 ms in the last." in claim.evidence
 
 

@@ -35,7 +35,7 @@ def claims(trace):
 def test_inputs_that_grow_by_as_much_in_every_step_are_told_with_who_keeps_them():
     claim = claims(training(range(1_000, 1_384, 64)))["growing_inputs"]
     assert claim.title == (
-        "The inputs of `aten::cat` grow by 16\u202f384 elements in every step, most of it in `train.py(5): push`."
+        "The inputs of `aten::cat` grow by 16\u202f384 elements in every step, most of it in `push (train.py:5)`."
     )
     assert claim.evidence.startswith("From 272\u202f384 elements to 354\u202f304 in 6 steps: ")
     assert (claim.confidence, claim.saving_ns, claim.culprit.function) == ("high", None, "train.py(5): push")

@@ -35,7 +35,7 @@ def first(frames, own="train.py(9): log", device=A100, is_traced=True, cores=Non
 @pytest.mark.parametrize("frames", [(PARSE,), (PARSE, "<built-in function sum>")], ids=["Python", "C that keeps it"])
 def test_the_thread_that_holds_the_lock_is_named_and_not_what_waits_for_it(frames, device):
     row = first(frames, device=device)
-    assert f"competes with `{PARSE}` of another thread for Python's lock (GIL)" in row.title
+    assert "competes with `parse (prefetch.py:31)` of another thread for Python's lock (GIL)" in row.title
     assert "For 100 % of that time another thread runs Python" in row.evidence
     assert row.action.startswith("Run it in another process")
     assert row.culprit.function == PARSE

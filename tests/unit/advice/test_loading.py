@@ -143,4 +143,4 @@ def test_a_function_of_the_program_that_loads_is_named_once():
         machine.wait()
 
     claims = {claim.rule: claim for claim in advice(Facts(machine.steps(step)))}
-    assert "of that idle time is spent in `data.py:12 decode`." in claims["data_loading"].evidence
+    assert "of that idle time is spent in `decode (data.py:12)`." in claims["data_loading"].evidence

@@ -38,7 +38,7 @@ def test_an_evaluation_is_a_claim_about_its_step_and_function():
     claim = first(steps(validate, [4]))
     assert claim.rule == "longer_steps"
     assert claim.title == (
-        "Step 4 takes 3.99 times as long as the median step: it does more work, most of it in `eval.py(21): validate`."
+        "Step 4 takes 3.99 times as long as the median step: it does more work, most of it in `validate (eval.py:21)`."
     )
     assert claim.saving_ns == pytest.approx(1.5 * MS, rel=0.05)
 
@@ -75,7 +75,7 @@ def test_on_the_host_a_function_that_runs_in_some_steps_alone_is_told(rare):
     claim = first(machine.steps(step, 10))
     which, verb, there = ("Step 4", "takes", "it") if rare == [4] else ("Steps 3 and 8", "take", "them")
     assert claim.title == (
-        f"{which} {verb} 3 times as long as the median step: `train.py(20): validate` runs in {there} alone."
+        f"{which} {verb} 3 times as long as the median step: `validate (train.py:20)` runs in {there} alone."
     )
     assert (claim.rule, claim.confidence) == ("longer_host_steps", "high")
     assert claim.culprit.function == "train.py(20): validate"
@@ -95,7 +95,7 @@ def test_a_step_that_alone_has_most_of_a_rare_function_is_one():
 
     claim = first(machine.steps(step, 10))
     assert claim.title.startswith("Step 4 takes ")
-    assert claim.title.endswith(": `train.py(20): validate` runs in it alone.")
+    assert claim.title.endswith(": `validate (train.py:20)` runs in it alone.")
 
 
 @pytest.mark.parametrize("longer_ms", [50, 300])
@@ -132,7 +132,7 @@ def test_a_function_of_few_steps_is_told_where_other_work_makes_others_longer(ra
     claim = first(machine.steps(step, 6))
     which = "steps 1 and 4" if len(rare) > 1 else "step 4"
     assert claim.rule == "longer_host_steps"
-    assert claim.title.startswith("`train.py(30): save_checkpoint` takes ")
+    assert claim.title.startswith("`save_checkpoint (train.py:30)` takes ")
     assert claim.title.endswith(f" % of {which}, and runs in no other.")
     assert claim.culprit.function == "train.py(30): save_checkpoint"
     assert claim.saving_ns == round(70 * MS * len(rare) / 6)

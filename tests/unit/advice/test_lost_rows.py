@@ -81,6 +81,27 @@ def test_where_calls_that_copy_alone_are_missing_it_is_copies_that_are_named():
     assert first.action.startswith("Record the runtime calls that make copies, too: ")
 
 
+def test_title_and_evidence_say_the_same_of_which_launches_are_missing():
+    machine = Machine()
+
+    def step(number):
+        for copy in range(20):
+            if copy in {2 + number, 3 * number, 19 - 2 * number}:
+                machine.op(f"aten::sort{copy}", lambda: machine.work((2 + number) * MS))
+            machine.copy(50 * US, "Memcpy HtoD (Pinned -> Device)")
+        machine.kernel(1 * MS)
+        machine.wait()
+
+    machine.steps(step)
+    machine.builder.events = [
+        event for event in machine.builder.events if "Memcpy" not in event["name"] or event["cat"] != "cuda_runtime"
+    ]
+    first, *_ = said(machine.builder.build())
+    assert first.rule == "unexplained_idle"
+    assert first.title.endswith(" can't be said: which calls made its copies isn't recorded.")
+    assert "which calls made the copies around it isn't recorded" in first.evidence
+
+
 def test_where_the_host_is_in_a_gap_is_said_without_launches_too():
     first, *_ = said(without_launches(training()))
     assert first.rule == "repeated_gap"
@@ -213,6 +234,15 @@ def test_a_file_that_ends_early_says_so_before_what_is_left():
     assert first.title == "The file ends amid its events, and an unknown number of later ones is missing."
     assert first.evidence.startswith("What there is are ")
     assert first.action.startswith("Copy the file again")
+
+
+def test_what_is_lost_is_said_once_where_advice_is_withheld_for_it():
+    text = training().builder.text()
+    first, *rest = said(read(text[: int(len(text) * 0.6)]))
+    withheld = next(row for row in rest if row.rule == "recording_faults")
+    assert first.title.startswith("The file ends amid its events")
+    assert "The file ends" not in withheld.evidence
+    assert withheld.evidence.startswith("Part of the recording is missing, as said above.")
 
 
 def test_a_file_that_ends_before_the_first_row_of_a_device_does_not_say_that_none_was_recorded():

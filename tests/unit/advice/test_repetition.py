@@ -75,7 +75,7 @@ def test_a_recurring_gap_that_the_host_is_late_for_stays_with_the_host_however_l
 
     row = rows(machine.steps(step))["host_bound"]
     assert (
-        "before `first` of `aten::mm`, recurs in every step, with the host in `train.py(40): log_images`"
+        "before `first` of `aten::mm`, recurs in every step, with the host in `log_images (train.py:40)`"
         in row.evidence
     )
 
@@ -120,7 +120,7 @@ def test_the_host_is_said_to_be_where_it_is_in_all_of_the_gaps():
         machine.function(f"callbacks.py({number % names}): on_step_{number % names}", lambda: machine.work(4 * MS))
 
     same, in_turns = (claim_about_host(partial(step, names=names)) for names in (1, 4))
-    assert "with the host in `callbacks.py(0): on_step_0`. " in same.evidence
+    assert "with the host in `on_step_0 (callbacks.py:0)`. " in same.evidence
     assert "One gap of " in in_turns.evidence
     assert "with the host in" not in in_turns.evidence
 

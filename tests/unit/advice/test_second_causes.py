@@ -74,7 +74,7 @@ def test_pauses_of_a_step_that_also_saves_count_with_the_others(saves):
     rows = claims(body, 12)
     assert rows["longer_host_steps"].saving_ns == pytest.approx(70 / 12 * MS, rel=0.05)
     claim = rows["host_bound"]
-    assert claim.title.endswith(" of steps 1, 5 and 9, most of it in `log.py(14): append`.")
+    assert claim.title.endswith(" of steps 1, 5 and 9, most of it in `append (log.py:14)`.")
     assert claim.saving_ns == pytest.approx(3 * 9 / 12 * MS, rel=0.05)
     assert "One gap alone lasts 9" in claim.evidence
 

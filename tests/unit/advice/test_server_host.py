@@ -68,9 +68,9 @@ def allocating(count=24, usual=20, long=3_000, frames=("engine.py(9): plan", "po
 def test_a_function_that_takes_long_in_some_iterations_is_named_with_these():
     rows = advice(allocating())
     row = rows["server_function"]
-    assert row["title"].startswith("The GPU waits for `pool.py(31): reserve` for ")
+    assert row["title"].startswith("The GPU waits for `reserve (pool.py:31)` for ")
     assert row["title"].endswith(" of the average iteration: 3 ms in 6 of 24 iterations.")
-    assert "`engine.py(9): plan` calls it." in row["evidence"]
+    assert "`plan (engine.py:9)` calls it." in row["evidence"]
     assert "It takes 3 ms there, 18.7 µs in the others on average." in row["evidence"]
     assert row["saving_ns"] == pytest.approx(6 * 3_000 * US / 24, rel=0.05)
     assert "in each of them" in row["action"]
@@ -157,18 +157,18 @@ def test_what_a_server_does_where_it_takes_requests_in_is_no_wait():
         "text.py(7): split",
     )
     row = advice(waiting("step[DECODE bs=8]", frames))["server_function"]
-    assert row["title"].startswith("The GPU waits for `text.py(7): split` for ")
+    assert row["title"].startswith("The GPU waits for `split (text.py:7)` for ")
     assert "server_load" in advice(waiting("step[DECODE bs=8]", [*frames[:1], "queue.py(171): get"]))
     assert "server_load" in advice(waiting("step[DECODE bs=8]", [*frames[:2], "queue.py(171): get"]))
     assert "server_load" in advice(waiting("step[DECODE bs=8]", frames[:1]))
     inside_loop = ["vllm/v1/engine/core.py(302): run_busy_loop", *frames]
-    assert "`text.py(7): split`" in advice(waiting("step[DECODE bs=8]", inside_loop))["server_function"]["title"]
+    assert "`split (text.py:7)`" in advice(waiting("step[DECODE bs=8]", inside_loop))["server_function"]["title"]
 
 
 @pytest.mark.parametrize("frame", ["<built-in function sleep>", "<built-in method read of _io.BufferedReader object>"])
 def test_a_function_that_sleeps_or_reads_a_file_does_not_wait_for_requests(frame):
     rows = advice(waiting("step[DECODE bs=8]", ["engine.py(40): reload", frame]))
-    assert "`engine.py(40): reload`" in rows["server_function"]["title"]
+    assert "`reload (engine.py:40)`" in rows["server_function"]["title"]
     assert "server_load" not in rows
 
 
@@ -179,9 +179,9 @@ def test_the_thread_that_a_server_waits_for_is_named_by_its_function():
         loop.call(["text.py(7): split"], 600, thread=2).spend(600).iteration()
     rows = advice(loop.trace())
     row = rows["server_function"]
-    assert row["title"].startswith("The GPU waits for `text.py(7): split` for ")
+    assert row["title"].startswith("The GPU waits for `split (text.py:7)` for ")
     assert (
-        "Another thread runs it, for which the server's thread waits in `engine.py(40): next_message`."
+        "Another thread runs it, for which the server's thread waits in `next_message (engine.py:40)`."
         in row["evidence"]
     )
     assert "server_load" not in rows

@@ -61,7 +61,7 @@ def late(*, profiler):
 
 
 def test_what_the_profiler_does_meanwhile_is_said_and_not_counted_on():
-    assert "most of it in `train.py(7): prepare`" in late(profiler=False).title
+    assert "most of it in `prepare (train.py:7)`" in late(profiler=False).title
     claim = late(profiler=True)
     assert "For 2 ms of it the profiler itself works, as no run without it does" in claim.evidence
     assert claim.saving_ns == pytest.approx(3 * MS, rel=0.05)

@@ -54,7 +54,17 @@ def test_a_stack_is_one_line_in_which_each_frame_is_followed_by_its_caller():
         stack = Column(STACK, "Frames.")
 
     frame = pl.DataFrame({"stack": ["f.py(1): f\nmain\x1b.py(2): main", None]})
-    assert text_columns(Stacks.columns, frame)[0].cells == ["f.py(1): f < main\\x1b.py(2): main", "–"]
+    assert text_columns(Stacks.columns, frame)[0].cells == ["f (f.py:1) < main (main\\x1b.py:2)", "–"]
+
+
+def test_a_frame_is_a_function_with_its_file_and_line_unless_a_label_says_more():
+    class Names(Table):
+        """One row is one name."""
+
+        name = Column(TEXT, "A name.")
+
+    frame = pl.DataFrame({"name": ["a/f.py(1): f", "gemm(1): kernel", None]})
+    assert text_columns(Names.columns, frame, {"gemm(1): kernel": "GEMM"})[0].cells == ["f (a/f.py:1)", "GEMM", "–"]
 
 
 def test_no_rows_are_a_header_without_units():

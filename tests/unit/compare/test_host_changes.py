@@ -47,31 +47,31 @@ def test_the_function_that_takes_longer_is_named_though_its_line_moved():
     moved = CHECK.replace("44", "51")
     base = recording((COLLATE, 4), (CHECK, 0.5))
     new = recording((COLLATE, 4), (moved, 3.5))
-    assert sentences(base, new) == "`data.py: check_labels` takes 3 ms more per step: 0.5 → 3.5 ms."
-    assert sentences(new, base) == "`data.py: check_labels` takes 3 ms less per step: 3.5 → 0.5 ms."
+    assert sentences(base, new) == "`check_labels (data.py)` takes 3 ms more per step: 0.5 → 3.5 ms."
+    assert sentences(new, base) == "`check_labels (data.py)` takes 3 ms less per step: 3.5 → 0.5 ms."
     first = changes(EVERY_VIEW, base, new).frame.row(0, named=True)
-    assert (first["kind"], first["name"], first["verdict"]) == ("function", "data.py: check_labels", "beyond steps")
+    assert (first["kind"], first["name"], first["verdict"]) == ("function", "check_labels (data.py)", "beyond steps")
     assert (first["base_ns"], first["new_ns"], first["delta_ns"]) == (500_000, 3_500_000, 3_000_000)
 
 
 def test_a_function_that_only_one_side_runs_took_no_time_on_the_other():
     base, new = recording((COLLATE, 4)), recording((COLLATE, 4), (CHECK, 3))
-    assert sentences(base, new) == "`data.py: check_labels` takes 3 ms more per step: 0 → 3 ms."
-    assert sentences(new, base) == "`data.py: check_labels` takes 3 ms less per step: 3 → 0 ms."
+    assert sentences(base, new) == "`check_labels (data.py)` takes 3 ms more per step: 0 → 3 ms."
+    assert sentences(new, base) == "`check_labels (data.py)` takes 3 ms less per step: 3 → 0 ms."
 
 
 def test_the_function_that_it_is_in_is_named_and_not_the_one_that_calls_it():
     base = recording((LOAD, 4, [(CHECK, 0.5)]))
     new = recording((LOAD, 7, [(CHECK, 3.5)]))
-    assert sentences(base, new) == "`data.py: check_labels` takes 3 ms more per step: 0.5 → 3.5 ms."
+    assert sentences(base, new) == "`check_labels (data.py)` takes 3 ms more per step: 0.5 → 3.5 ms."
 
 
 def test_what_a_function_takes_longer_itself_comes_without_what_it_calls():
     base = recording((LOAD, 4, [(CHECK, 0.5)]))
     new = recording((LOAD, 9, [(CHECK, 3.5)]))
     assert sentences(base, new) == (
-        "`data.py: check_labels` takes 3 ms more per step: 0.5 → 3.5 ms. "
-        "`data.py: load` itself takes 2 ms more per step: 3.5 → 5.5 ms."
+        "`check_labels (data.py)` takes 3 ms more per step: 0.5 → 3.5 ms. "
+        "`load (data.py)` itself takes 2 ms more per step: 3.5 → 5.5 ms."
     )
 
 
@@ -79,14 +79,14 @@ def test_calls_of_libraries_and_small_functions_count_for_the_function_around_th
     small = [(f"data.py({line}): part{line}", 0.2) for line in range(10)]
     base = recording((LOAD, 4))
     new = recording((LOAD, 6, [*small, ("json/decoder.py(3): decode", 1)]))
-    assert sentences(base, new) == "`data.py: load` takes 2 ms more per step: 4 → 6 ms."
+    assert sentences(base, new) == "`load (data.py)` takes 2 ms more per step: 4 → 6 ms."
 
 
 def test_no_function_is_named_where_all_the_host_is_slower():
     base = recording((COLLATE, 4), (CHECK, 2))
     assert sentences(base, recording((COLLATE, 5.6), (CHECK, 2.8), rest_ms=14)) == ""
     slow = recording((COLLATE, 5.6), (CHECK, 6.8), rest_ms=14)
-    assert [change.name for change in host_changes(base, slow)] == ["data.py: check_labels"]
+    assert [change.name for change in host_changes(base, slow)] == ["check_labels (data.py)"]
 
 
 def with_operators(count, ms):
@@ -103,7 +103,7 @@ def with_operators(count, ms):
 def test_equal_operators_that_take_longer_are_no_fault_of_the_function_that_calls_them():
     assert host_changes(with_operators(10, 2), with_operators(10, 6)) == []
     (change,) = host_changes(with_operators(10, 2), with_operators(30, 6))
-    assert (change.name, change.delta_ns) == ("data.py: check_labels", 4 * MS)
+    assert (change.name, change.delta_ns) == ("check_labels (data.py)", 4 * MS)
 
 
 def test_a_little_longer_is_no_change_of_code():
@@ -146,7 +146,7 @@ def on_device(check_ms, kernel_ms):
 def test_what_a_device_hides_makes_no_step_longer():
     assert host_changes(on_device(1, 10), on_device(8, 15)) == []
     assert sentences(on_device(1, 10), on_device(14, 10)) == (
-        "`data.py: check_labels` takes 5 ms more per step while no device works: 0 → 5 ms."
+        "`check_labels (data.py)` takes 5 ms more per step while no device works: 0 → 5 ms."
     )
 
 
@@ -164,14 +164,14 @@ def test_nothing_is_named_where_the_work_of_both_sides_differs():
 def test_names_of_a_trace_stay_text():
     evil = "data.py(44): check\x1b[31m\nlabels"
     assert sentences(recording((COLLATE, 4)), recording((COLLATE, 4), (evil, 3))).startswith(
-        "`data.py: check\\x1b[31m\\n"
+        "`check\\x1b[31m\\nlabels (data.py)`"
     )
 
 
 @pytest.mark.parametrize(
     ("base", "new", "names"),
     [
-        (["a/x.py(3): f"], ["b/x.py(9): f"], (["b/x.py: f"], ["b/x.py: f"])),
+        (["a/x.py(3): f"], ["b/x.py(9): f"], (["f (b/x.py)"], ["f (b/x.py)"])),
         (
             ["m.py(3): forward", "m.py(30): forward"],
             ["m.py(5): forward", "m.py(40): forward"],
@@ -180,9 +180,9 @@ def test_names_of_a_trace_stay_text():
         (
             ["m.py(3): forward", "m.py(30): forward"],
             ["m.py(30): forward"],
-            (["m.py: forward", "m.py: forward"], ["m.py: forward"]),
+            (["forward (m.py)", "forward (m.py)"], ["forward (m.py)"]),
         ),
-        (["m.py(3): f"], ["n.py(3): f"], (["m.py: f"], ["n.py: f"])),
+        (["m.py(3): f"], ["n.py(3): f"], (["f (m.py)"], ["f (n.py)"])),
         (["<ipython-input-3-ab>(1): f"], ["<ipython-input-9-cd>(2): f"], (["f"], ["f"])),
     ],
 )

@@ -32,11 +32,11 @@ def test_host_code_has_the_name_of_what_ran_and_its_line(trace):
         rows.filter(step="1").drop("step", "mean_ns", "path_frac"),
         """
         cause            name       path_ns  culprits  source
-        host_python      normalize  200      1         work/images.py:40 normalize
-        host_python      main       350      1         work/train.py:3 main
-        host_python      astype     100      1         numpy/core.py:7 astype
+        host_python      normalize  200      1         work/images.py(40): normalize
+        host_python      main       350      1         work/train.py(3): main
+        host_python      astype     100      1         numpy/core.py(7): astype
         kernel           gemm       400      1         -
-        host_annotation  collate    100      1         work/train.py:3 main
+        host_annotation  collate    100      1         work/train.py(3): main
         launch           -          15       2         -
         host_operator    -          10       1         -
         """,
@@ -48,7 +48,7 @@ def test_a_culprit_that_takes_much_is_the_sentence(trace):
     (row,) = critical_path_summary(trace).rows(named=True)
     assert (row["rule"], row["title"]) == ("host_python", "25.5 % of the critical path is `normalize`.")
     assert row["evidence"].startswith(
-        "Python on the host at `work/images.py:40 normalize`: 300 ns per step. All Python on the host together: 55.3 %. "
+        "Python on the host at `normalize (work/images.py:40)`: 300 ns per step. All Python on the host together: 55.3 %. "
     )
     assert "ProfilerStep" not in row["evidence"]
 
@@ -56,9 +56,9 @@ def test_a_culprit_that_takes_much_is_the_sentence(trace):
 @pytest.mark.parametrize(
     ("step", "cause", "name", "source", "found"),
     [
-        ("1", "host_python", "normalize", "work/images.py:40 normalize", ["work/images.py(40): normalize"]),
-        ("all", "host_python", "normalize", "work/images.py:40 normalize", ["work/images.py(40): normalize"] * 2),
-        ("2", "host_annotation", "collate", "work/train.py:3 main", ["collate"]),
+        ("1", "host_python", "normalize", "work/images.py(40): normalize", ["work/images.py(40): normalize"]),
+        ("all", "host_python", "normalize", "work/images.py(40): normalize", ["work/images.py(40): normalize"] * 2),
+        ("2", "host_annotation", "collate", "work/train.py(3): main", ["collate"]),
         ("2", "kernel", "gemm", None, ["gemm"]),
         ("1", "launch", None, None, ["cudaLaunchKernel", "gemm"]),
         ("1", "kernel", "normalize", None, []),

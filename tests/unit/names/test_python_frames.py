@@ -26,6 +26,21 @@ def test_built_in_functions_are_called_as_their_callers_write_them(frame, name):
 
 
 @pytest.mark.parametrize(
+    ("frame", "name"),
+    [
+        ("scipy/ndimage/_interpolation.py(739): zoom", "zoom (scipy/ndimage/_interpolation.py:739)"),
+        ("a/b (c).py(12): <lambda>", "<lambda> (a/b (c).py:12)"),
+        ("/usr/local/bin/vllm(8): <module>", "<module> (/usr/local/bin/vllm:8)"),
+        ("<built-in method acquire of _thread.lock object at 0x7f12>", "lock.acquire"),
+        ("volta_sgemm_128x64_nn(1)", "volta_sgemm_128x64_nn(1)"),
+        ("execute_context_0(0)_generation_4(4)", "execute_context_0(0)_generation_4(4)"),
+    ],
+)
+def test_a_function_with_a_file_is_called_by_its_name_with_its_file_and_line(frame, name):
+    assert function_name(frame) == name
+
+
+@pytest.mark.parametrize(
     ("file", "is_library"),
     [
         ("/project/train.py", False),

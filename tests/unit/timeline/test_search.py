@@ -136,6 +136,12 @@ def test_what_is_no_find_is_told(text):
         parse_find(text, VIEWS)
 
 
+@pytest.mark.parametrize("text", ["data.py(3): decode", "re:: decode$", "decode (data.py:3)", "data.py:3"])
+def test_functions_are_found_by_what_they_are_called_and_by_what_was_recorded(text):
+    built = TraceBuilder().python("data.py(3): decode", 0, 10).python("data.py(40): encode", 20, 10)
+    assert hits(built, text=text) == [("data.py(3): decode", 0)]
+
+
 def test_python_calls_are_found_by_their_path_and_threads_as_a_whole():
     built = TraceBuilder().python("a.py(1): f", 0, 100).python("b.py(2): g", 10, 20).python("b.py(2): g", 40, 20)
     built.python("b.py(2): g", 200, 5).op("aten::mm", 45, 5).kernel("lost", 400, 5)

@@ -168,7 +168,7 @@ def test_the_line_that_reads_a_result_is_named_if_stacks_were_recorded():
 
         return row(machine.steps(step), "synchronizing")["evidence"]
 
-    call = "`aten::item` (.item(); 4 times per step, the longest at `train.py(12): log`)"
+    call = "`aten::item` (.item(); 4 times per step, the longest at `log (train.py:12)`)"
     stack = ["train.py(12): log", "<built-in method item of Tensor object at 0x7f>"]
     assert call in evidence(stack)
     assert call in evidence([], **{"Call stack": "torch/_tensor.py(99): item;train.py(12): log;train.py(3): main"})
@@ -744,7 +744,7 @@ def test_idle_time_in_a_blocking_call_is_said_to_be_with_the_function_that_makes
         "The GPU is idle with work already queued for 80 % of step 1, mostly while the host is in `cudaMemcpyAsync`."
     )
     assert (
-        "the host in `cudaMemcpyAsync`, which may wait for the GPU, most of it in `batch.py(44): to_host`"
+        "the host in `cudaMemcpyAsync`, which may wait for the GPU, most of it in `to_host (batch.py:44)`"
         in (first["evidence"])
     )
 

@@ -56,7 +56,7 @@ def test_a_function_of_the_program_is_named_once_with_its_file():
     for number in range(7):
         built.python(f"train.py({number}): part_{number}", 300 + 100 * number, 100)
     (row,) = critical_path_summary(built.build()).rows(named=True)
-    assert row["evidence"].startswith("14.3 % of that is `train.py:0 part_0`: 100 ns. Other parts of the path: ")
+    assert row["evidence"].startswith("14.3 % of that is `part_0 (train.py:0)`: 100 ns. Other parts of the path: ")
 
 
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)

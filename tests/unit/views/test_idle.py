@@ -1,3 +1,5 @@
+import polars as pl
+
 from kinetoscope_tb.names.calls import allocates, synchronizes
 from kinetoscope_tb.views.device.exposed_time import exposed_time
 from kinetoscope_tb.views.device.gaps import gaps
@@ -209,6 +211,13 @@ def test_the_longest_gaps_first_with_what_ended_them():
     assert gaps(trace, from_ns=20)["start_ns"].to_list() == [30]
     assert gaps(trace, to_ns=30)["start_ns"].to_list() == [0]
     assert gaps(trace, device=1).is_empty()
+
+
+def test_what_was_launched_before_a_gap_is_queued_and_not_late():
+    builder = TraceBuilder().step(1, 0, 300).launch(0, 5, 1).launch(10, 5, 2)
+    trace = builder.kernel("first", 10, 20, 1).kernel("second", 80, 120, 2).build()
+    rows = gaps(trace).filter(pl.col("ended_by") == "second")
+    assert rows.select("start_ns", "late_ns", "queued_before_ns").rows() == [(30, None, 20)]
 
 
 def test_exposed_time_counts_each_instant_once():

@@ -43,10 +43,10 @@ def test_one_row_says_what_the_host_did_in_every_step_and_what_always_follows():
         table,
         """
         cause           activity      host                          kind          source                total_ns  gaps  longest_ns  pattern
-        host late       python        imread   function      numpy/io.py:5 load    150000    3     50000       in each of 3 steps, always before Memset (Device)
-        host late       python        load                          function      numpy/io.py:5 load    30000     3     10000       in each of 3 steps, always before Memset (Device)
+        host late       python        imread   function      numpy/io.py(5): load    150000    3     50000       in each of 3 steps, always before Memset (Device)
+        host late       python        load                          function      numpy/io.py(5): load    30000     3     10000       in each of 3 steps, always before Memset (Device)
         launch latency  -             -                             -             -                     9000      3     3000        in each of 3 steps, always before Memset (Device)
-        host late       operator      aten::zero_                   operator      train.py:10 step      3000      3     1000        in each of 3 steps, always before Memset (Device)
+        host late       operator      aten::zero_                   operator      train.py(10): step      3000      3     1000        in each of 3 steps, always before Memset (Device)
         """,
     )
     assert table["per_step_ns"].to_list() == [50_000, 10_000, 3_000, 1_000]
@@ -124,10 +124,10 @@ def test_a_gap_opens_to_its_culprits_which_add_up_to_it():
         opened,
         """
         culprit_ns  cause           activity      host                          source
-        50000       host late       python        imread   numpy/io.py:5 load
-        10000       host late       python        load                          numpy/io.py:5 load
+        50000       host late       python        imread   numpy/io.py(5): load
+        10000       host late       python        load                          numpy/io.py(5): load
         3000        launch latency  -             -                             -
-        1000        host late       operator      aten::zero_                   train.py:10 step
+        1000        host late       operator      aten::zero_                   train.py(10): step
         """,
     )
     assert opened["gap_frac"].sum() == pytest.approx(1)
@@ -203,4 +203,4 @@ def test_causes_and_activities_of_real_traces_add_up_to_the_idle_view(path):
 def test_the_largest_culprit_of_the_h100_is_the_resizing_of_images():
     row = idle_culprits(read(str(FOLDER / "claims/tracelens_h100_owlv2.json.gz"))).row(0, named=True)
     assert (row["host"], row["total_ns"], row["gaps"]) == ("zoom_shift", 528_679_836, 5)
-    assert row["source"].startswith("scipy/ndimage/_interpolation.py:")
+    assert row["source"].startswith("scipy/ndimage/_interpolation.py(")

@@ -42,7 +42,7 @@ def test_an_operator_s_launch_delay_leaves_out_what_waited_in_the_queue():
     same(
         operators(queue().build()),
         """
-        name  launches  mean_launch_delay_ns
+        name  launches  mean_empty_queue_delay_ns
         b     1         10
         a     2         5
         """,
@@ -52,7 +52,7 @@ def test_an_operator_s_launch_delay_leaves_out_what_waited_in_the_queue():
 def test_work_that_begins_before_its_call_returns_is_not_late():
     trace = TraceBuilder().op("a", 0, 100).launch(10, 30, 1).kernel("k", 20, 5, 1).build()
     assert launches(trace)["mean_delay_ns"].to_list() == [0]
-    assert operators(trace)["mean_launch_delay_ns"].to_list() == [0]
+    assert operators(trace)["mean_empty_queue_delay_ns"].to_list() == [0]
 
 
 def test_other_streams_do_not_fill_the_queue():
@@ -76,7 +76,7 @@ def test_one_call_that_launches_many_rows_counts_once():
         cudaGraphLaunch  1      1                3            22               10             1
         """,
     )
-    assert operators(trace).select("launches", "mean_launch_delay_ns").rows() == [(1, 10)]
+    assert operators(trace).select("launches", "mean_empty_queue_delay_ns").rows() == [(1, 10)]
 
 
 def test_calls_that_launch_nothing_and_work_without_a_call_are_rows_too():

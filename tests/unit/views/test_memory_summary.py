@@ -21,7 +21,7 @@ def test_the_holder_of_the_peak_is_named_with_its_line():
     builder.memory(-48 * MIB, 600, **of_gpu(16 * MIB, 1))
     (row,) = memory_summary(builder.build()).rows(named=True)
     assert row["title"] == (
-        "Memory of cuda:0 peaks at 64 MiB; 48 MiB of it was allocated by `aten::bmm` at `model.py(20): forward`."
+        "Memory of cuda:0 peaks at 64 MiB; 48 MiB of it was allocated by `aten::bmm` at `forward (model.py:20)`."
     )
     assert row["evidence"] == "The next holders: `aten::mul` 16 MiB. The peak is at 110 ns, in step 7."
 
@@ -57,4 +57,4 @@ def test_an_allocation_of_the_backward_pass_has_the_line_of_its_forward_operator
     builder.op("autograd::engine::evaluate_function: MmBackward0", 200, 80, thread=2)
     builder.op("aten::bmm", 210, 50, thread=2).memory(48 * MIB, 220, thread=2, **of_gpu(48 * MIB, 1))
     (row,) = memory_summary(builder.build()).rows(named=True)
-    assert row["title"].endswith("was allocated by `aten::bmm`, whose forward ran at `model.py(20): forward`.")
+    assert row["title"].endswith("was allocated by `aten::bmm`, whose forward ran at `forward (model.py:20)`.")

@@ -44,7 +44,7 @@ def test_what_the_host_does_between_iterations_is_named():
     trace = decodes(kernel=20, gap=200, function=scheduler)
     rows = advice(trace)
     row = rows["server_function"]
-    assert row["title"].startswith(f"The GPU waits for `{scheduler}` for ")
+    assert row["title"].startswith("The GPU waits for `schedule (vllm/v1/core/sched/scheduler.py:190)` for ")
     assert row["title"].endswith(" of every iteration: 198 µs in each.")
     assert "--async-scheduling" in row["action"]
     assert not rows.keys() & {"serving_phase", "host_bound", "synchronizing"}
@@ -178,7 +178,7 @@ def test_pauses_in_few_iterations_are_not_called_those_of_all():
 
     rows = advice(cycles(31, pausing))
     row = rows["server_function"]
-    assert row["title"].startswith("The GPU waits for `engine/scheduler.py(500): preempt` for ")
+    assert row["title"].startswith("The GPU waits for `preempt (engine/scheduler.py:500)` for ")
     assert row["title"].endswith(" of the average iteration: 2 ms in 3 of 31 iterations.")
     assert not rows.keys() & {"serving_phase", "host_bound", "longer_host_steps", "synchronizing"}
 

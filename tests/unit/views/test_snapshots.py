@@ -32,8 +32,8 @@ def test_without_a_failure_it_is_summed_up_by_its_peak():
     trained(allocator, 1, activation=64 * MIB, layers=2)
     summary = first("snapshot_summary", read_snapshot(allocator))
     assert summary["rule"] == "peak"
-    assert summary["title"] == "Memory peaks at 144 MiB; 64 MiB of it was allocated in `job/model.py:20 forward`."
-    assert summary["evidence"].startswith("The next holders: `job/model.py:21 forward` 64 MiB, `")
+    assert summary["title"] == "Memory peaks at 144 MiB; 64 MiB of it was allocated in `forward (job/model.py:20)`."
+    assert summary["evidence"].startswith("The next holders: `forward (job/model.py:21)` 64 MiB, `")
 
 
 @pytest.mark.parametrize("view", ["run_advice", "stragglers"])
@@ -90,7 +90,7 @@ CPP = [
         (CPP, "DivBackward0"),
         (CPP[:4], "at::_ops::div_Tensor"),
         (CPP[:3], "at::detail::empty_cuda(c10::ArrayRef<long>)"),
-        ([*CPP, *frames_of("/job/train.py:7:step")], "job/train.py:7 step"),
+        ([*CPP, *frames_of("/job/train.py:7:step")], "job/train.py(7): step"),
     ],
     ids=["a node of the backward pass", "an operator", "neither", "the program's line"],
 )
@@ -186,7 +186,9 @@ def test_a_leak_is_said_to_fill_the_device_only_as_far_as_that_is_known():
     unknown, known = (first("snapshot_failure", trace, device_memory_bytes=size) for size in (None, 8 * GIB))
     for row in (unknown, known):
         assert row["cause"] == "leak"
-        assert row["finding"].startswith("Memory grows with each step, until the request of 2 GiB at `job/train.py:77")
+        assert row["finding"].startswith(
+            "Memory grows with each step, until the request of 2 GiB at `request (job/train.py:77)`"
+        )
         assert "a step is what has a backward pass or an optimizer between two of them" in row["evidence"]
     assert "if the device has much more, the rest is taken outside of torch" in unknown["evidence"]
     assert "the rest is taken outside" not in known["evidence"]
@@ -204,7 +206,7 @@ def test_snapshots_are_compared_by_line_and_by_stack():
             allocator.allocate(size, frames_of(f"/site-packages/torch/nn/modules/linear.py:{line}:forward", call))
     base_trace, new_trace = read_snapshot(base), read_snapshot(new)
     (row,) = compare(VIEWS["snapshot_alive"], base_trace, new_trace).frame.rows(named=True)
-    assert row["place"] == "job/train.py:30 step"
+    assert row["place"] == "job/train.py(30): step"
     assert (row["base_alive_bytes"], row["new_alive_bytes"], row["delta_alive_bytes"]) == (11 * MIB, 28 * MIB, 17 * MIB)
     by_stack = compare(VIEWS["snapshot_alive"], base_trace, new_trace, arguments={"at": "end", "by": "stack"}).frame
     columns = ("only_in", "base_alive_bytes", "new_alive_bytes", "delta_alive_bytes")
@@ -224,9 +226,9 @@ def test_snapshots_are_compared_by_line_and_by_stack():
     [
         (
             "line",
-            {"job/model.py:20 forward": 64 * MIB, "job/model.py:21 forward": 64 * MIB, "AddmmBackward0": 16 * MIB},
+            {"job/model.py(20): forward": 64 * MIB, "job/model.py(21): forward": 64 * MIB, "AddmmBackward0": 16 * MIB},
         ),
-        ("function", {"job/model.py forward": 128 * MIB, "AddmmBackward0": 16 * MIB}),
+        ("function", {"forward (job/model.py)": 128 * MIB, "AddmmBackward0": 16 * MIB}),
         ("file", {"job/model.py": 128 * MIB, "AddmmBackward0": 16 * MIB}),
     ],
 )

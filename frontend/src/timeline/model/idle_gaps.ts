@@ -54,8 +54,8 @@ export function gapLabel(gap: Gap): string {
 /** Describes the cause of a gap and what the host did during it. */
 export function gapText(gap: Gap): string {
   if (gap.cause === "host late") return hostLateText(gap);
-  const queued = typeof gap.late_ns === "number" && gap.late_ns < 0
-    ? `was queued ${durationText(-gap.late_ns)} before it`
+  const queued = typeof gap.queued_before_ns === "number"
+    ? `was queued ${durationText(gap.queued_before_ns)} before it`
     : "was queued";
   const cause = String(gap.cause), explain = EXPLANATIONS[cause];
   const name = cause === "not shown" ? NOT_SHOWN_WORDS : cause;

@@ -14,7 +14,8 @@ function withoutBrackets(text: string, open: string, close: string): string {
 /** The most distinctive part of a name: without namespaces, return type, arguments and template arguments. */
 export function shortName(name: string): string {
   if (/^(aten|prim|prims|c10d|c10|torch|quantized|inductor)::\w/.test(name)) return name.replace(/^\w+::/, "");
-  if (/^[\w/.<>-]+\(\d+\): /.test(name)) return name.replace(/^[\w/.<>-]+\(\d+\): /, "");
+  const [, called] = /^(.+?) \(.*:\d+\)$/s.exec(name) ?? [];
+  if (called) return called;
   const annotated = /^(?:autograd::engine::evaluate_function: |nn\.Module: )(.+)$/.exec(name);
   if (annotated) return annotated[1]!;
   if (!/[<(]/.test(name) || !/^[\w:<>,~*&\s()[\]{}#.-]+$/.test(name) || !/::|^void /.test(name)) return name;

@@ -95,7 +95,7 @@ function Culprits({ gap, source }: { gap: Gap; source: Source }) {
                       </button>
                     )
                     : host}
-                  {at !== null && <span class="quiet">{` ${at}`}</span>}
+                  {at !== null && <span class="quiet">{` ${readableName(String(at))}`}</span>}
                 </span>
               </li>
             );

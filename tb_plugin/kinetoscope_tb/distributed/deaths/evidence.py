@@ -83,8 +83,8 @@ def _of_death(death: Death) -> Iterator[str]:
     if death.status.host:
         yield f"Rank {death.rank} was process {death.status.pid} on {death.status.host}."
     if calls:
-        locations = [f"{source_line(call.file, call.line)} in {_name(call.function)}" for call in calls]
-        yield f"It was at {', called from '.join(locations)}."
+        locations = [f"{_name(call.function)} ({source_line(call.file, call.line)})" for call in calls]
+        yield f"It was in {', called from '.join(locations)}."
     if ending.exception is not None:
         yield from _more_lines(ending.exception.message)
     if ending.cause is not None and ending.cause != ending.exception:

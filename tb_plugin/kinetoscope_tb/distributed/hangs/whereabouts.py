@@ -81,7 +81,7 @@ def reports(verdict: Verdict) -> Iterator[str]:
 
 def _report(rank: int, report: HangReport) -> str:
     activity = report.activity
-    where = f"in {activity.function} at {source_line(activity.file, activity.line)}" if activity else "in a library"
+    where = f"in {activity.function} ({source_line(activity.file, activity.line)})" if activity else "in a library"
     kernel = f"; the kernel has its main thread in {report.waits_in} ({report.state})" if report.waits_in else ""
     markers = f"; open markers: {enumeration([name for name, _ in report.markers])}" if report.markers else ""
     last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""

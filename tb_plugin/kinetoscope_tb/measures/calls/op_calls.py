@@ -23,7 +23,7 @@ from ..memory.levels import CPU, OUT_OF_MEMORY
 from .launch_outcomes import launch_outcomes
 
 UNATTRIBUTED = "[unattributed]"
-DEVICE_TIMES = ("device_self_ns", "device_total_ns", "launches", "mean_launch_delay_ns")
+DEVICE_TIMES = ("device_self_ns", "device_total_ns", "launches", "mean_empty_queue_delay_ns")
 TENSOR_CORES = ("tc_eligible", "tc_self_frac", "tc_total_frac")
 
 
@@ -59,7 +59,7 @@ class OpCosts(Table):
         "innermost counts, so that nothing counts twice.",
     )
     launches = Column(COUNT, "Runtime and driver calls that it made itself and that launched device work.")
-    mean_launch_delay_ns = Column(
+    mean_empty_queue_delay_ns = Column(
         DURATION,
         "Mean time from the end of such a call to the start of its work, over calls after which the stream had no "
         "other work: after other work a delay is waiting in the queue, not a loss. Work that starts before the call "
@@ -250,7 +250,7 @@ def _launches(trace: Trace, calls: Calls) -> dict[str, Any]:
     delay = outcomes["delay_ns"].fill_null(0).to_numpy() * hit_empty_queue
     sums, counts = pl.Series(calls.own(op, delay)), pl.Series(calls.own(op, hit_empty_queue))
     mean = pl.when(counts > 0).then((sums / counts).round().fill_nan(None).cast(pl.Int64))
-    return {"launches": calls.own(op, has_work), "mean_launch_delay_ns": pl.select(mean).to_series()}
+    return {"launches": calls.own(op, has_work), "mean_empty_queue_delay_ns": pl.select(mean).to_series()}
 
 
 def _fractions(part: NDArray[np.int64], whole: NDArray[np.int64]) -> pl.Series:

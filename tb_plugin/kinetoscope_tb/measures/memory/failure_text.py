@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ...names.python_frames import function_name
 from ...names.text import capitalize
 from ...names.text import memory_size as size
 from ...trace.model import Trace
@@ -50,7 +51,7 @@ def explanation(trace: Trace, snapshot: DeviceSnapshot, failure: Failure) -> Exp
         "streams": size(failure.other_stream_bytes),
         "private": size(failure.private_bytes),
         "outside": size(failure.outside_bytes or 0),
-        "where": f" at `{line}`" if line else "",
+        "where": f" at `{function_name(line)}`" if line else "",
         "grown": _growth(failure),
         "holders": _largest_holders(trace, snapshot, failure.event),
     }
@@ -62,11 +63,16 @@ def _growth(failure: Failure) -> str:
     leak = failure.leak
     if leak is None:
         return ""
-    return f"`{leak.place}` holds {size(leak.alive_bytes)} in {leak.blocks} blocks, from {leak.steps} steps"
+    return (
+        f"`{function_name(leak.place)}` holds {size(leak.alive_bytes)} in {leak.blocks} blocks, from {leak.steps} steps"
+    )
 
 
 def _largest_holders(trace: Trace, snapshot: DeviceSnapshot, event: int) -> str:
-    texts = [f"`{line}` {size(alive_bytes)}" for line, alive_bytes in holders(trace, snapshot, event)[:_HOLDERS]]
+    texts = [
+        f"`{function_name(line)}` {size(alive_bytes)}"
+        for line, alive_bytes in holders(trace, snapshot, event)[:_HOLDERS]
+    ]
     return f"The largest holders: {', '.join(texts)}." if texts else ""
 
 

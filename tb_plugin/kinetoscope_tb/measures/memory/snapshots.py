@@ -223,7 +223,7 @@ def stack_places(trace: Trace) -> pl.DataFrame:
     is_own = is_python & ~pl.lit(pl.Series(map_categories(file, is_library_file, missing=True)))
     is_plumbing = pl.col("function").str.contains(_PLUMBING)
     name = pl.col("file").str.split("/").list.tail(2).list.join("/")
-    line = pl.when(is_python).then(pl.format("{}:{} {}", name, "line", "function"))
+    line = pl.when(is_python).then(pl.format("{}({}): {}", name, "line", "function"))
     node, operator = (pl.col("function").str.extract(pattern) for pattern in (_NODE, _OPERATOR))
     frames = frames.select(
         "frame",

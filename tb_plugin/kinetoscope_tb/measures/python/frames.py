@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE
+from ...names.python_frames import FRAME
 from ..calls.call_tree import MergedTree, Rows
 
 _ADDRESS = r" at 0x[0-9a-fA-F]+"
-_FRAME = r"^(?s)(?P<file>.*)\((?P<line>\d{1,9})\): (?P<function>.*)$"
 MOST_FRAMES = 1000  # of one stack: Python's own recursion limit
 OUTER = "[more frames]"
 SEPARATOR = "\n"  # between the frames of a stack, the innermost of which comes first
@@ -42,7 +42,7 @@ def frames_of_text(text: str) -> list[str]:
 
 def parse_frames(frames: pl.Series) -> pl.DataFrame:
     """Columns `function`, `file` and `line`; without a file the function is the whole frame."""
-    parts = frames.to_frame("frame").select("frame", at=pl.col("frame").str.extract_groups(_FRAME))
+    parts = frames.to_frame("frame").select("frame", at=pl.col("frame").str.extract_groups(FRAME))
     return parts.select(
         function=pl.coalesce(pl.col("at").struct.field("function"), "frame"),
         file=pl.col("at").struct.field("file"),

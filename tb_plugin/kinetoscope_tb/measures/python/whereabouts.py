@@ -38,9 +38,9 @@ class Location(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Such as `queue.get` at `train.py(12): next_batch`."""
+        """Such as `queue.get` at `next_batch (train.py:12)`."""
         inner = self.function or ("" if self.frame == self.caller else function_name(self.frame))
-        caller = f"`{self.caller}`" if self.caller else ""
+        caller = f"`{function_name(self.caller)}`" if self.caller else ""
         return " at ".join(part for part in (f"`{inner}`" if inner else "", caller) if part)
 
 

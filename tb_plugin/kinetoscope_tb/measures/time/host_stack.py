@@ -126,9 +126,9 @@ class HostStack:
                 "host": pl.concat(names).gather(pl.Series(name[first]).replace(NONE, None)),
                 "kind": pl.Series(KINDS, dtype=pl.String).gather(kinds[first]),
                 "op": ops.dtype.categories.gather(pl.Series(op[first], dtype=pl.Int64).replace(NONE, None)),  # type: ignore[attr-defined]
-                "source": frames.select(pl.format("{}:{} {}", "file", "line", "function"))
-                .to_series()
-                .gather(pl.Series(source[first], dtype=pl.Int64).replace(NONE, None)),
+                "source": pl.Series(texts, dtype=pl.String).gather(
+                    pl.Series(source[first], dtype=pl.Int64).replace(NONE, None)
+                ),
             }
         )
         return number, descriptions

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather
 from ...arrays.intervals import length_within, union
+from ...names.python_frames import function_name
 from .pyramid import Pyramid
 
 Part = Literal["annotations", "projected", "calls", "work", "waits", "python", "other"]
@@ -86,6 +87,11 @@ class Labels:
 
     texts: list[str]
     categories: NDArray[np.uint8]
+
+    @cached_property
+    def shown_texts(self) -> list[str]:
+        """The names as they are shown: frames of Python stacks in words."""
+        return [function_name(name) for name in self.texts]
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ def _labels(timeline: Timeline, query: dict[str, Any]) -> NDArray[np.bool_] | No
     """Mask of the labels that the find selects; None if it has no such key."""
     labels, mask = timeline.labels, None
     if text := query.get("text"):
-        mask = texts_with(text, labels.texts)
+        mask = texts_with(text, labels.texts) | texts_with(text, labels.shown_texts)
     if "view" in query:
         return mask
     if "category" in query:

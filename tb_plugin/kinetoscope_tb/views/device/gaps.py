@@ -46,8 +46,12 @@ class Gaps(Table):
     host_ns = Column(DURATION, "How long it did that, within the gap.")
     late_ns = Column(
         DURATION,
-        "How long after the gap began the call that launched the next row did; negative: it was queued before. Missing "
-        "if that call isn't known.",
+        "How long after the gap began the call that launched the next row did. Missing if it began before the gap, "
+        "which is in the next column, and if that call isn't known.",
+    )
+    queued_before_ns = Column(
+        DURATION,
+        "How long before the gap began the call that launched the next row did: the host wasn't late with it.",
     )
     preceded_by = Column(TEXT, "The kernel, copy or fill that ran last before it; missing if none did.")
     ended_by = Column(TEXT, "The one that ended it; missing if none followed.")
@@ -88,6 +92,7 @@ def _describe(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     most = host_times.argmax(axis=0) if rows.height else np.empty(0, np.int64)
     after = rows["after"].replace(NONE, None)
     launch_start = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
+    launched = pl.lit(launch_start - rows["start_ns"])  # since the gap began
     ops = device["op"].gather(after).replace(NONE, None)
     return rows.with_columns(
         device=pl.col("device").cast(pl.Int64),
@@ -95,7 +100,8 @@ def _describe(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
         cause=pl.col("cause").cast(pl.String),
         host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
         host_ns=host_times.max(axis=0, initial=0),
-        late_ns=launch_start - rows["start_ns"],
+        late_ns=pl.when(launched >= 0).then(launched),
+        queued_before_ns=pl.when(launched < 0).then(-launched),
         preceded_by=device["name"].gather(rows["before"].replace(NONE, None)).cast(pl.String),
         ended_by=device["name"].gather(after).cast(pl.String),
         op=trace.all_host_events["name"].gather(ops).cast(pl.String),

@@ -11,7 +11,7 @@ from ...measures.memory.levels import CPU, HINT, DeviceMemory, device_memories
 from ...measures.python.call_stacks import Stacks
 from ...measures.python.frames import SEPARATOR
 from ...measures.recording.contents import has_memory
-from ...names.python_frames import is_of_library
+from ...names.python_frames import function_name, is_of_library
 from ...names.text import enumeration, percent, time
 from ...names.text import memory_size as size
 from ...pictures import Sentence
@@ -80,7 +80,7 @@ def _holders(trace: Trace, memory: DeviceMemory, by: By) -> list[tuple[str, int]
 
 
 def _line(trace: Trace, memory: DeviceMemory, operator: str) -> str:
-    """Such as: at `model.py(20): forward`, the line of the program where the operator allocated most; or empty.
+    """Such as: at `forward (model.py:20)`, the line of the program where the operator allocated most; or empty.
 
     Of an operator of the backward pass it is the line of its forward operator.
     """
@@ -98,7 +98,7 @@ def _line(trace: Trace, memory: DeviceMemory, operator: str) -> str:
     if not most:
         return ""
     at = ", whose forward ran at" if most[0]["is_forward"] else " at"
-    return f"{at} `{most[0]['frame']}`"
+    return f"{at} `{function_name(most[0]['frame'])}`"
 
 
 def _program_frame(stack: str | None) -> str | None:

@@ -9,6 +9,7 @@ import polars as pl
 from ...measures.memory.snapshot_calls import call_names, peak_of_step, with_calls
 from ...measures.memory.snapshots import HINT, ORIGINS, DeviceSnapshot, OfSnapshot, chosen_snapshots, with_places
 from ...measures.recording.contents import has_snapshot
+from ...names.python_frames import FRAME
 from ...pictures import Treemap
 from ...table import BYTES, COUNT, FRACTION, STACK, TEXT, Column
 from ...trace import Trace
@@ -17,8 +18,8 @@ from ...view import Part, View
 MOST = 5000  # rows: stacks of a device
 _PLACES = {
     **{by: call_names(by) for by in ("operator", "module", "category")},
-    "function": pl.col("place").str.replace(r":\d+ (\S+)$", " $1"),
-    "file": pl.col("place").str.replace(r":\d+ \S+$", ""),
+    "function": pl.col("place").str.replace(FRAME, "$function ($file)"),
+    "file": pl.col("place").str.replace(FRAME, "$file"),
 }
 
 

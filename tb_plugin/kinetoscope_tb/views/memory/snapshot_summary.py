@@ -10,6 +10,7 @@ from ...measures.memory.allocation_failure import Cause, failures
 from ...measures.memory.failure_text import explanation
 from ...measures.memory.snapshots import BEFORE, HINT, UNKNOWN_PLACE, DeviceSnapshot, device_snapshots, holders
 from ...measures.recording.contents import has_snapshot
+from ...names.python_frames import function_name
 from ...names.text import memory_size as size
 from ...names.text import percent
 from ...pictures import Sentence
@@ -74,11 +75,13 @@ def _peak(trace: Trace, snapshot: DeviceSnapshot, devices: int) -> tuple[object,
     peak_bytes, _, reserved_bytes = snapshot.levels(snapshot.peak)
     (holder, most_bytes), *others = holders(trace, snapshot, snapshot.peak)
     where = f" of device {snapshot.device}" if devices > 1 else ""
-    origin = _ORIGINS.get(holder, f"was allocated in `{holder}`")
+    origin = _ORIGINS.get(holder, f"was allocated in `{function_name(holder)}`")
     title = f"Memory{where} peaks at {size(peak_bytes)}; {size(most_bytes)} of it {origin}."
     sentences = []
     if others:
-        names = [f"{_NAMES.get(other, f'`{other}`')} {size(count)}" for other, count in others[:_MOST_HOLDERS]]
+        names = [
+            f"{_NAMES.get(other, f'`{function_name(other)}`')} {size(count)}" for other, count in others[:_MOST_HOLDERS]
+        ]
         sentences.append(f"The next holders: {', '.join(names)}.")
     if reserved_bytes:
         share = percent(peak_bytes / reserved_bytes)

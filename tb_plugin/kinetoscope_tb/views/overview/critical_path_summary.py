@@ -18,6 +18,7 @@ from ...measures.recording.vendor import vendor_terms
 from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
 from ...names import text
+from ...names.python_frames import function_name
 from ...pictures import Sentence
 from ...table import PROSE, TEXT, Column, Table
 from ...trace import Trace
@@ -129,13 +130,13 @@ def _largest(trace: Trace, culprit: dict[str, Any], cause_ns: int, steps: int) -
     if culprit["name"] == NAMELESS:
         return f"For {text.percent(share)} of that, nothing is recorded: {time}."
     share_words = "All" if share == 1 else text.percent(share)
-    is_source = f"{culprit['source']}".endswith(f" {culprit['name']}")  # a function, not what it calls
-    who = f"`{culprit['source']}`" if is_source else f"{_quote(trace, culprit)}{_at(culprit)}"
+    is_source = f"{culprit['source']}".endswith(f": {culprit['name']}")  # a function, not what it calls
+    who = f"`{function_name(culprit['source'])}`" if is_source else f"{_quote(trace, culprit)}{_at(culprit)}"
     return f"{share_words} of that is {who}: {time}."
 
 
 def _at(culprit: dict[str, Any]) -> str:
-    return f" at `{culprit['source']}`" if culprit["source"] else ""
+    return f" at `{function_name(culprit['source'])}`" if culprit["source"] else ""
 
 
 def _time(total_ns: int, steps: int) -> str:

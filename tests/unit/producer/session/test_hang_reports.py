@@ -101,7 +101,7 @@ def test_the_journal_says_it_too(tmp_path):
     training.stand(31)
     ((kind, value),) = training.news
     assert (kind, value["step"], value["seconds"] >= 31) == ("hanging", 5, True)
-    assert any(line.endswith(" stand") and f"{__file__}:" in line for line in value["stack"])
+    assert any(line.startswith(f"stand ({__file__}:") for line in value["stack"])
     assert training.names == []
 
 
