@@ -8,7 +8,7 @@ export interface Frame {
   line: number;
 }
 
-const FRAME = /^(.*\S)\((\d{1,9})\): (.+)$/s;
+const FRAME = /^(.*[./\\>](?:.*\S)?)\((\d{1,9})\): (.+)$/s;
 const FOREIGN = /^(torch|<)|[/\\](site|dist)-packages[/\\]torch[/\\]|\.(c|cc|cpp|cu)$/;
 
 /** One frame such as `train.py(12): step` or `<built-in function len>`. */

@@ -24,7 +24,7 @@ from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
-from ..names.python_frames import runs_backward
+from ..names.python_frames import function_name, runs_backward
 from ..names.roles import axis_of_group
 from .facts import Facts
 from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Culprit, Exposure, KindOfCalls, OpenQuestion
@@ -204,7 +204,7 @@ def _caller(facts: Facts, calls: pl.DataFrame) -> tuple[str, Culprit]:
     caller = max(shares, key=shares.__getitem__, default="")
     if not caller or shares[caller] < _MOSTLY or facts.is_training_loop(caller):
         return "", Culprit()
-    return f", most of them in `{caller}`", Culprit(function=caller)
+    return f", most of them in `{function_name(caller)}`", Culprit(function=caller)
 
 
 def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descriptions: pl.Series) -> NDArray[np.bool_]:

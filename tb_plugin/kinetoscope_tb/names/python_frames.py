@@ -78,8 +78,8 @@ _MESSAGE_FUNCTIONS = {"get", "wait", "wait_for"}
 _BUILT_IN = regex(r"^<built-in (?:function|method) (?P<name>\w*)(?: of (?P<owner>[\w.]+) object)?>$")
 _NO_CLASS = regex(r"(?:type|module|PyCapsule|pybind11_\w+)?$")  # the latter two hold functions that pybind11 binds
 _ADDRESS = regex(r" at 0x[0-9a-fA-F]+")
-FRAME = r"^(?P<file>(?s:.*)\S)\((?P<line>[0-9]{1,9})\): (?P<function>(?s:.+))$"
-"""Of a function with a file, for regular expressions of Python and of Polars."""
+FRAME = r"^(?P<file>(?s:.*[./\\>](?:.*\S)?))\((?P<line>[0-9]{1,9})\): (?P<function>(?s:.+))$"
+"""Of a function with a file, for regular expressions of Python and of Polars; `load(3): x` is no such."""
 _FRAME = regex(FRAME)
 
 

@@ -32,6 +32,8 @@ def test_built_in_functions_are_called_as_their_callers_write_them(frame, name):
         ("a/b (c).py(12): <lambda>", "<lambda> (a/b (c).py:12)"),
         ("/usr/local/bin/vllm(8): <module>", "<module> (/usr/local/bin/vllm:8)"),
         ("<built-in method acquire of _thread.lock object at 0x7f12>", "lock.acquire"),
+        ("<stdin>(1): loop", "loop (<stdin>:1)"),
+        ("load(3): batch", "load(3): batch"),
         ("volta_sgemm_128x64_nn(1)", "volta_sgemm_128x64_nn(1)"),
         ("execute_context_0(0)_generation_4(4)", "execute_context_0(0)_generation_4(4)"),
     ],

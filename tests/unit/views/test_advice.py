@@ -352,6 +352,26 @@ def test_many_calls_between_hosts_are_told_and_barriers_left_out(kind, calls, wo
     assert action in given["action"]
 
 
+def test_the_function_that_makes_most_of_many_calls_is_named_and_not_the_backward_pass():
+    def given(frames):
+        machine = Machine(None)
+
+        def step(_):
+            machine.op("aten::mm", lambda: machine.work(10 * MS))
+            start = machine.now
+            for _ in range(50):
+                machine.annotation("gloo:all_reduce", lambda: machine.work(MS // 2))
+            for depth, frame in enumerate(frames):
+                machine.builder.python(frame, start + depth, machine.now - start - 2 * depth)
+
+        return row(machine.steps(step), "communication")
+
+    named = given(["train.py(9): reduce_metrics"])
+    assert "is all_reduce (50 calls per step, most of them in `reduce_metrics (train.py:9)`)" in named["evidence"]
+    backward = "<built-in method run_backward of torch._C._EngineBase object at 0x7f>"
+    assert "is all_reduce (50 calls per step)" in given(["train.py(9): train", backward])["evidence"]
+
+
 def test_gloo_between_processes_without_gpus_is_only_communication():
     def step(machine):
         machine.op("aten::mm", lambda: machine.work(5 * MS))
