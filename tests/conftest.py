@@ -54,14 +54,8 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
 OUTSIDE = {MISSING: "traces", SEEDS_MISSING: "seeds", MISSING_2_15: "torch_2_15"}  # why a test is skipped, the fixture
 
 
-WAITING = (
-    "torture",
-    "browser",
-    "contract",
-    "newcomer",
-    "integrations",
-    "unit/producer",
-)  # folders whose tests mostly wait
+# Folders whose tests mostly wait. The browser's come last, since its event loop stays in the process.
+WAITING = ("torture", "contract", "newcomer", "integrations", "unit/producer", "browser")
 
 
 FAST_CPU_SECONDS = 120  # of all fast tests, with the start of pytest's processes: other work adds up to a third
