@@ -28,7 +28,7 @@ check: $(VENV)/develop.installed  ## lint and the fast tests, within a budget of
 
 test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" selects some
 	cd frontend && $(BIN)/deno test --frozen --permit-no-files
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 quick: $(VENV)/develop.installed
 	$(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
@@ -48,7 +48,7 @@ fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, and the s
 	    tests/oracle/test_recording_faults.py $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile tests/torture $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder tests/torture $(ARGS)
 
 lint: style types page  ## check style and types, without changes
 

@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from support.cpu_budget import CpuBudget
 from support.real_traces import CASES, FOLDER, MISSING, SEEDS, SEEDS_MISSING
+from support.side_by_side import processes, sort_by_start
 from support.torch_2_15 import FOLDER_2_15, MISSING_2_15
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
@@ -53,15 +54,32 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
 OUTSIDE = {MISSING: "traces", SEEDS_MISSING: "seeds", MISSING_2_15: "torch_2_15"}  # why a test is skipped, the fixture
 
 
+# Folders whose tests mostly wait. The browser's come last, since its event loop stays in the process.
+WAITING = ("torture", "contract", "newcomer", "integrations", "unit/producer", "browser")
+
+
 FAST_CPU_SECONDS = 120  # of all fast tests, with the start of pytest's processes: other work adds up to a third
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuses names in `SLOW` of what was moved: its tests would count as fast. Gives the fast tests their budget."""
-    if gone := [place for place in SLOW if not (TESTS / place).exists()]:
+    if gone := [place for place in (*SLOW, *WAITING) if not (TESTS / place).exists()]:
         raise pytest.UsageError(f"SLOW in tests/conftest.py names what isn't there: {', '.join(gone)}")
     if config.option.markexpr == "not slow":
         config.pluginmanager.register(CpuBudget(FAST_CPU_SECONDS))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Says how many processes `--numprocesses=auto` is. The fast tests never wait: for them xdist decides."""
+    return None if config.option.markexpr == "not slow" else processes()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sorts the tests for xdist, whose processes take files in this order with `--no-loadscope-reorder`."""
+    if hasattr(config, "workerinput"):
+        sort_by_start(items, [TESTS / folder for folder in WAITING])
 
 
 def pytest_collection_finish() -> None:

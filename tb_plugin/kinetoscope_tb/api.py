@@ -66,6 +66,7 @@ class Profile:
     ) -> None:
         self._file, self._trace, self._listing = file, trace, listing
         self._path, self._patterns = path, patterns
+        self._ranks_of_scope: dict[str, Ranks] = {}
 
     @property
     def run(self) -> str:
@@ -136,12 +137,18 @@ class Profile:
         return self._trace if view.scope == "recording" else self._ranks(view.scope)
 
     def _ranks(self, scope: str) -> Ranks:
+        """All recordings of its span or run, read at the first call, as the recording itself is read once."""
+        if scope not in self._ranks_of_scope:
+            self._ranks_of_scope[scope] = self._read_ranks(scope)
+        return self._ranks_of_scope[scope]
+
+    def _read_ranks(self, scope: str) -> Ranks:
         files = files_of(self._listing, self._file, scope)
         notes: list[str] = []
         outcomes = load_summaries(files, configured_cache(), local_executors(len(files)), on_problem=notes.append)
         return ranks_of(self._listing, self._file, files, outcomes, notes)
 
-    @property
+    @cached_property
     def answer(self) -> Answer:
         """What costs most, how sure that is, what can't be said, and the rows behind it; of a run if it has ranks."""
         own = recording_answer(self._trace, EVERY_VIEW, cached_frame).of_file(self._file, self.path)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 NOT_OURS = ("favicon.ico", "font-roboto")  # TensorBoard asks for its own fonts without the path prefix
-COLUMN_TIMEOUT_S = 30
+COLUMN_TIMEOUT_S = 60
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
 FAULTS = (Path(__file__).parent / "faults.js").read_text()  # asks the page what is wrong with it
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from contract.running import Answer, forked_server, server_process
 from support import forks
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ class OpenPage:
     ) -> Answer:
         request = urllib.request.Request(url, data=data, headers=headers or {}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=LIMIT_S) as response:
                 return Answer(response.status, response.headers, response.read())
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.headers, error.read())
@@ -92,7 +92,7 @@ class OpenPage:
 
     def wait_for_end(self) -> int:
         """The exit status, once the process has ended."""
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=LIMIT_S)
 
 
 @contextmanager

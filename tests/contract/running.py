@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from support import forks
 from support.build import TraceBuilder
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-STARTS_WITHIN_S = 90
 ASKS_EVERY_S = 0.05  # each question takes a TensorBoard about 5 ms of what it waits for
 PLUGIN = "data/plugin/pytorch_profiler/"
 ADDRESS = re.compile(r"^TensorBoard \S+ at (http://\S+/) ", re.MULTILINE)
@@ -64,7 +63,7 @@ class Server:
     def ask(self, path: str, method: str = "GET", **query: str) -> Answer:
         url = self.base + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
         try:
-            with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60) as response:
+            with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=LIMIT_S) as response:
                 return Answer(response.status, response.headers, response.read())
         except urllib.error.HTTPError as error:
             return Answer(error.code, error.headers, error.read())
@@ -136,13 +135,13 @@ def forked_server(
             yield _address(process, Path(file.name), address), process, Path(file.name)
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(LIMIT_S)
 
 
 def _address(process: subprocess.Popen[str] | forks.Program, output: Path, address: re.Pattern[str]) -> str:
     """Where a server is, once it says so."""
     has_ended = {"unless": lambda: process.poll() is not None, "context": output.read_text}
-    return wait_for(lambda: address.search(output.read_text()), STARTS_WITHIN_S, **has_ended)[1]
+    return wait_for(lambda: address.search(output.read_text()), **has_ended)[1]
 
 
 @cache

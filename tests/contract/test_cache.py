@@ -14,7 +14,7 @@ from contract.running import a_trace, serving
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.engine.cache import Cache
 from kinetoscope_tb.filesystem import entry_at
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 NAMES = {"run": "job", "worker": "rank0", "span": "1"}
 
@@ -100,7 +100,7 @@ def test_servers_and_commands_fill_one_cache_at_once(cache, trace, tmp_path):
     ]
     with serving(f"--logdir={tmp_path}/logdir") as one, serving(f"--logdir={tmp_path}/logdir") as other:
         assert answers(one) == answers(other)
-    printed = [command.communicate(timeout=120)[0] for command in commands]
+    printed = [command.communicate(timeout=LIMIT_S)[0] for command in commands]
     assert [command.returncode for command in commands] == [0] * 6
     assert len(set(printed)) == 1
     assert {entry.path for entry in cache.entries()} == set(map(str, traces))

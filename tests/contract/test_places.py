@@ -21,7 +21,7 @@ from kinetoscope_tb.web.app import Applications
 from support.places import DENIED, S3, Answers, web_server
 from support.waiting import wait_for
 
-LONG_S = 60
+LONG_S = 300  # a busy machine is no failure
 KEY = "logs/job/rank0.5.pt.trace.json.gz"
 URL = f"s3://bucket/{KEY}"
 BYTES = bytes(range(256)) * 200

@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 
 from contract.running import PLUGIN, a_trace, put, serving
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 TRACE = {"run": "job", "worker": "rank1", "span": "10"}
 
@@ -77,7 +77,7 @@ def test_every_view_answers_by_its_catalogue_entry(server):
 
 def test_answers_are_compressed_and_not_kept(server):
     request = urllib.request.Request(server.base + PLUGIN + "views", headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=LIMIT_S) as response:
         assert json.loads(gzip.decompress(response.read()))
         assert response.headers["Content-Type"] == "application/json; charset=utf-8"
         assert response.headers["Cache-Control"] == "no-store"

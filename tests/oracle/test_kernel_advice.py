@@ -5,9 +5,9 @@ import pytest
 
 from kinetoscope_tb.measures.recording.device_properties import name_devices
 from kinetoscope_tb.names.text import percent
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
 from kinetoscope_tb.views.overview.advice import advice
+from support.read_once import read_once
 from support.real_traces import FOLDER, MISSING
 
 LABELLED = FOLDER.parent / "labelled"
@@ -35,7 +35,7 @@ FINDINGS = [
 
 @pytest.mark.parametrize(("name", "device", "rule", "fraction", "cause", "remedy", "confidence"), FINDINGS)
 def test_the_headline_is_the_expert_s_finding(name, device, rule, fraction, cause, remedy, confidence):
-    trace = read(LABELLED / f"{name}.json.gz")
+    trace = read_once(LABELLED / f"{name}.json.gz")
     first = advice(trace if device is None else name_devices(trace, device)).row(0, named=True)
     assert (first["rule"], first["confidence"]) == (rule, confidence)
     assert f"run at {fraction} of" in first["title"]
@@ -45,21 +45,21 @@ def test_the_headline_is_the_expert_s_finding(name, device, rule, fraction, caus
 
 @pytest.mark.parametrize("name", ["conv_03_asymmetric_kernel", "conv_05_pointwise_1x1"])
 def test_without_a_name_for_the_device_nothing_is_claimed(name):
-    table = advice(read(LABELLED / f"{name}.json.gz"))
+    table = advice(read_once(LABELLED / f"{name}.json.gz"))
     assert "convolution_below_roof" not in table["rule"]
     assert "the trace doesn't name the device; the option --device names it" in table["evidence"][-1]
 
 
 @pytest.mark.parametrize(("name", "share"), [("conv_03_asymmetric_kernel", "80 %"), ("conv_05_pointwise_1x1", "75 %")])
 def test_the_largest_part_comes_first_also_if_nothing_is_known_of_it(name, share):
-    first, second = advice(read(LABELLED / f"{name}.json.gz")).rows(named=True)[:2]
+    first, second = advice(read_once(LABELLED / f"{name}.json.gz")).rows(named=True)[:2]
     assert (first["rule"], first["confidence"], first["saving_ns"]) == ("unknown_part", "cannot_tell", None)
     assert first["title"].startswith(f"For {share} of the recording it is unknown")
     assert (second["rule"], second["confidence"]) == ("host_bound", "low")
 
 
 def test_the_work_of_a_fused_moe_is_unknown_with_its_size():
-    table = advice(read(LABELLED / "moe_01_many_experts_few_tokens.json.gz"))
+    table = advice(read_once(LABELLED / "moe_01_many_experts_few_tokens.json.gz"))
     assert (
         "58.3 % of the recording can't be rated, most of it in `vllm::rocm_aiter_fused_moe`: which experts its tokens"
         in table["evidence"][-1]
@@ -67,7 +67,7 @@ def test_the_work_of_a_fused_moe_is_unknown_with_its_size():
 
 
 def test_attention_in_separate_operators_is_named_with_its_module():
-    first = advice_of(read(FOLDER / OWL), "unfused_attention")
+    first = advice_of(read_once(FOLDER / OWL), "unfused_attention")
     assert first["title"] == "Attention that isn't fused takes 40.7 % of step 6."
     assert "89 % of the kernel time, in `Owlv2Attention`: `aten::_softmax` of (16, 5185, 5185)" in first["evidence"]
     assert "scaled_dot_product_attention" in first["action"]
@@ -76,12 +76,12 @@ def test_attention_in_separate_operators_is_named_with_its_module():
 
 
 def test_the_kernels_of_unfused_attention_are_claimed_once():
-    rules = advice(read(FOLDER / OWL))["rule"].to_list()
+    rules = advice(read_once(FOLDER / OWL))["rule"].to_list()
     assert not {"matmul_below_roof", "elementwise", "elementwise_below_roof"} & set(rules)
 
 
 def test_elementwise_kernels_that_dominate_come_first():
-    table = advice(read(FOLDER / QWEN))
+    table = advice(read_once(FOLDER / QWEN))
     assert table["rule"].to_list()[:3] == ["elementwise", "layout_changes", "casts"]
     assert "take 42.7 % of step 6" in table["title"][0]
     assert "torch.compile" in table["action"][0]
@@ -92,7 +92,7 @@ def test_elementwise_kernels_that_dominate_come_first():
     "name", ["gemm_01_compute_few_tiles", "gemm_03_compute_misaligned", "sdpa_02_very_long_seq_head_waste"]
 )
 def test_advice_and_the_table_have_the_same_share_of_the_roof(name):
-    trace = read(LABELLED / f"{name}.json.gz")
+    trace = read_once(LABELLED / f"{name}.json.gz")
     row = operator_efficiency(trace).row(0, named=True)
     assert percent(row["roof_frac"]) in advice(trace)["title"][0]
     assert row["peak_flop_per_s"] == 708e12  # what hipBLASLt reaches on an MI300X, by AMD
@@ -109,6 +109,6 @@ SILENT = (  # short kernels, fused ones, or ones without recorded shapes: nothin
 
 @pytest.mark.parametrize("name", SILENT)
 def test_nothing_is_said_of_kernels_that_no_rule_fits(name):
-    rules = set(advice(read(FOLDER / name))["rule"])
+    rules = set(advice(read_once(FOLDER / name))["rule"])
     assert not rules & {"unfused_attention", "elementwise", "elementwise_below_roof", "casts", "layout_changes"}
     assert not {rule for rule in rules if rule.endswith("_below_roof")}

@@ -4,12 +4,10 @@ By hand means: with a few lines of plain Python over the JSON, by the definition
 that began, on the thread of the call with its correlation, of those that are open when the call begins. Times are in ns.
 """
 
-from functools import cache
-
 import pytest
 
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
+from support.read_once import read_once
 
 H100 = "single/tracelens_h100_nsfw_image_detection.json.gz"
 H100_NVL = "single/ncompass_h100nvl_test_trace.pt.trace.json"
@@ -20,8 +18,6 @@ B300 = "single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz"
 MI250 = "single/hta_mi250_minitoy_train_ROCm6_2.json.gz"
 MI300 = "single/tracelens_mi300_bert-small.json.gz"
 VLLM = "single/tracelens_vllm_decode_graph_execution.json.gz"
-
-read_once = cache(read)
 
 
 @pytest.fixture

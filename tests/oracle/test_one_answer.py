@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kinetoscope_tb.engine.files import read_traces
 from support.one_answer import check_length_without_profiler, check_screens, check_words
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -20,15 +21,23 @@ def test_every_screen_says_first_what_the_answer_says(name):
     check_screens(SAMPLES / name)
 
 
-@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: str(path.relative_to(SAMPLES)))
-def test_the_first_words_are_the_verdict_and_the_first_row_of_its_view(path):
-    check_words(path)
+def for_each(recordings):
+    """Give a test the trace of each recording: the tests of a recording follow each other, so it is read once for all."""
+    names = [str(path.relative_to(SAMPLES)) for path in recordings]
+    return pytest.mark.parametrize("trace", recordings, ids=names, indirect=True, scope="module")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in RECORDINGS if path.name.endswith(".pt.trace.json.gz")],
-    ids=lambda path: str(path.relative_to(SAMPLES)),
-)
-def test_a_step_without_the_profiler_is_as_long_everywhere(path):
-    check_length_without_profiler(path)
+@pytest.fixture(scope="module")
+def trace(request):
+    """A recording, read once for all tests of it."""
+    return next(read_traces(str(request.param)))
+
+
+@for_each(RECORDINGS)
+def test_the_first_words_are_the_verdict_and_the_first_row_of_its_view(trace):
+    check_words(trace)
+
+
+@for_each([path for path in RECORDINGS if path.name.endswith(".pt.trace.json.gz")])
+def test_a_step_without_the_profiler_is_as_long_everywhere(trace):
+    check_length_without_profiler(trace)

@@ -8,13 +8,12 @@ our deliberate differences changes a number, except:
 """
 
 import csv
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
+from support.read_once import read_once
 
 TABLES = Path(__file__).parent / "torch_tb_profiler"
 SAMPLES = {
@@ -24,7 +23,6 @@ SAMPLES = {
     "torch1.8.1_without_steps": "single/torch1.8.1_autograd_api/worker0.pt.trace.json.gz",
 }
 each = pytest.mark.parametrize("sample", SAMPLES)
-read_once = cache(read)
 
 
 def view(traces, sample, name):

@@ -11,6 +11,7 @@ from kinetoscope_tb.measures.serving.iterations import server_engine, server_ite
 from kinetoscope_tb.names.kernel_families import kernel_family
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
+from support.read_once import read_once
 from support.stripped import CALLS, DEVICE, built, is_mark, raw, stripped, tiled
 
 PREFILL = "../inference/sglang_prefilldecode/sglang_Qwen3-8B_prefilldecode.json.gz"
@@ -40,6 +41,12 @@ SAID = {  # phase, requests, tokens, as the annotations say; engine; launches of
 SERVING = [PREFILL, MIXED, DECODE, B300, QWEN, DEEPSEEK]
 
 document = cache(raw)
+
+
+@cache
+def without_marks(path, *, python=False):
+    """The trace without its annotations, and without Python calls, made once for all who compare with it."""
+    return stripped(document(path), python=python)
 
 
 @pytest.fixture
@@ -82,7 +89,7 @@ def by_hand(events):
 
 @pytest.mark.parametrize("name", SAID)
 def test_the_iteration_is_as_its_annotation_and_the_raw_events_say(path, name):
-    trace = read(path(name))
+    trace = read_once(path(name))
     row = VIEWS["iterations"].run(trace).row(0, named=True)
     (phase,) = VIEWS["phases"].run(trace).filter(iterations=1).rows(named=True)
     host, total, busy, rows, families = by_hand(document(path(name))["traceEvents"])
@@ -98,7 +105,7 @@ def test_the_iteration_is_as_its_annotation_and_the_raw_events_say(path, name):
 
 
 def test_a_capture_of_a_model_that_is_no_servers_has_no_iterations(path):
-    trace = read(path(DIFFUSION_CAPTURE))
+    trace = read_once(path(DIFFUSION_CAPTURE))
     assert not server_engine(trace)
     assert VIEWS["iterations"].is_missing(trace)
 
@@ -118,7 +125,7 @@ def agreement(true, found):
 
 @pytest.mark.parametrize("python", [True, False], ids=["with Python calls", "without"])
 def test_iterations_are_found_without_their_annotations(path, python):
-    counts = [agreement(read(path(name)), stripped(document(path(name)), python=python)) for name in SERVING]
+    counts = [agreement(read_once(path(name)), without_marks(path(name), python=python)) for name in SERVING]
     true, found, matched = map(sum, zip(*counts, strict=True))
     assert (true, found, matched) == (6, 6, 6)
 
@@ -139,7 +146,7 @@ def test_many_real_iterations_in_a_row_are_told_apart_without_their_annotations(
     ("name", "phase"), [(PREFILL, "prefill"), (DECODE, "decode"), (B300, "decode"), (MIXED, "other")]
 )
 def test_a_phase_is_inferred_only_where_attention_kernels_say_it(path, name, phase):
-    made = server_iterations(stripped(document(path(name)), python=False)).frame
+    made = server_iterations(without_marks(path(name))).frame
     assert made.select("source", "engine", "phase").rows() == [("structure", "inferred", phase)]
 
 
@@ -167,14 +174,14 @@ REFERENCE = {  # GFLOP and MiB of one call, and µs of all, as TraceLens compute
 def test_the_work_of_attention_is_that_of_the_reference(path, name):
     """TraceLens leaves out half of the diagonal: sqsk - sqsq / 2 instead of - sq (sq - 1) / 2, 0.1 % less here."""
     calls, gflop, mib, microseconds = REFERENCE[name]
-    row = VIEWS["limits"].run(read(path(name))).row(by_predicate=pl.col("part") == "attention", named=True)
+    row = VIEWS["limits"].run(read_once(path(name))).row(by_predicate=pl.col("part") == "attention", named=True)
     assert row["work_flop"] == pytest.approx(calls * gflop * 1e9, rel=0.002)
     assert row["moved_bytes"] == calls * mib * 2**20
     assert row["known_frac"] * row["kernels_ns"] == pytest.approx(microseconds * 1000, abs=calls)
 
 
 def test_all_matmuls_of_a_prefill_are_known_with_the_weights_of_the_model(path):
-    row = VIEWS["limits"].run(read(path(PREFILL))).row(by_predicate=pl.col("part") == "gemm", named=True)
+    row = VIEWS["limits"].run(read_once(path(PREFILL))).row(by_predicate=pl.col("part") == "gemm", named=True)
     assert (row["known_frac"], row["bound_by"]) == (1, "compute")
     hidden, inner, layers, vocabulary = 4096, 12288, 36, 151936  # Qwen3-8B
     layer = hidden * (6144 + 4096 + 3 * inner)
@@ -183,7 +190,7 @@ def test_all_matmuls_of_a_prefill_are_known_with_the_weights_of_the_model(path):
 
 def test_one_iteration_of_diffusion_without_its_annotation_stays_one_step(path):
     """Nothing bounds an iteration: what repeats are the passes inside it. The profiler's step has all its work."""
-    true, trace = server_iterations(read(path(DIFFUSION))), stripped(document(path(DIFFUSION)), python=False)
+    true, trace = server_iterations(read_once(path(DIFFUSION))), without_marks(path(DIFFUSION))
     assert true.frame.height == 1
     assert not has_iterations(trace)
     assert trace.steps.height == 1
@@ -194,7 +201,7 @@ def test_without_annotations_the_steps_of_every_recording_are_its_iterations(pat
     """Views count by steps. Those of all files have F1 = 1, of diffusion by the profiler's own step: as `agreement`."""
     matched = steps = 0
     for name in [*SERVING, DIFFUSION]:
-        true, trace = server_iterations(read(path(name))), stripped(document(path(name)), python=False)
+        true, trace = server_iterations(read_once(path(name))), without_marks(path(name))
         found, mine = trace.device_events["step"].to_numpy() == 0, true.device == 0
         matched += int((mine & found).sum() > 0.5 * (mine | found).sum())
         steps += trace.steps.height

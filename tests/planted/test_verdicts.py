@@ -2,6 +2,7 @@
 
 import pytest
 
+from kinetoscope_tb.engine.files import read_traces
 from planted.catalog import catalog
 from planted.judge import ABSTAINED, RIGHT, Verdict, bars, classify, is_right, judge, table
 from planted.labelled import labelled
@@ -51,7 +52,7 @@ def test_the_verdict_is_right(name, tmp_path, monkeypatch):
     assert not verdict.is_confident_wrong
     assert verdict.stopped == STOPPED.get(name, ())
     for path in tmp_path.glob("*.pt.trace.json"):
-        check_words(path)
+        check_words(next(read_traces(str(path))))
 
 
 @pytest.mark.parametrize("name", [recording.name for recording in labelled()])

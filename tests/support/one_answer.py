@@ -23,7 +23,6 @@ from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.answers import Missing, cached_frame, compute
 from kinetoscope_tb.engine.engine import Engine
-from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.errors import MissingData
 from kinetoscope_tb.measures.recording.usual_step import usual_step
 from kinetoscope_tb.names import text as text_of
@@ -49,18 +48,16 @@ def _words(text: str) -> str:
     return " ".join(text.split())
 
 
-def check_words(path: Path) -> None:
+def check_words(trace: Trace) -> None:
     """See that the text of one recording begins with its answer's verdict, which is the first row of its view."""
-    trace = next(read_traces(str(path)))
     answer = recording_answer(trace, EVERY_VIEW, cached_frame)
     title = answer.verdict.title
     assert _words("\n".join(text_lines(blocks_of(answer, "--worker")))).startswith(_words(visible(title))), title
     assert title in (_first_title(trace, "advice"), _first_title(trace, "snapshot_summary")), title
 
 
-def check_length_without_profiler(path: Path) -> None:
+def check_length_without_profiler(trace: Trace) -> None:
     """See that all screens give one length of a step without the profiler: claims, MFU, sliders, paths, Trace health."""
-    trace = next(read_traces(str(path)))
     answers, answer = Answers(trace), recording_answer(trace, EVERY_VIEW, cached_frame)
     assert not [
         found for quantity in QUANTITIES if "length of" in quantity.name and (found := differences(quantity, answers))

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PAUSE_S = 0.01
+LIMIT_S = 300  # a busy machine is no failure
 
 
 def wait_for(
     ask: Callable[[], Any],
-    within_s: float = 120,
+    within_s: float = LIMIT_S,
     *,
     is_right: Callable[[Any], object] = bool,
     unless: Callable[[], object] = bool,

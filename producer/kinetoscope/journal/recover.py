@@ -272,14 +272,14 @@ def _is_whole(line: list[Any]) -> bool:
 
 def _without_summaries(lines: Iterable[list[Any]]) -> Iterator[list[Any]]:
     """Replace each summary by the step and the news in it, whose own lines may be lost; each stands once."""
-    known = set()
+    identities = set()
     for line in lines:
         step, news = latest_of([line]) if line[0] == "l" else (None, [])
         pieces = [["n", *piece] for piece in news if is_valid_news(piece[0], piece[1])]
         for piece in [*pieces, *([["s", *step]] if step else [])] if line[0] == "l" else [line]:
             identity = _identity(piece)
-            if identity is None or identity not in known:
-                known.add(identity)
+            if identity is None or identity not in identities:
+                identities.add(identity)
                 yield piece
 
 

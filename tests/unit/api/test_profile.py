@@ -115,6 +115,16 @@ def test_what_a_file_says_of_itself_is_there(logdir):
     assert [diagnostic.rule for diagnostic in profile.diagnostics] == profile.health["rule"].to_list()
 
 
+def test_the_other_ranks_are_read_once(logdir, monkeypatch):
+    monkeypatch.setenv("KINETOSCOPE_CACHE", "off")
+    profile = kinetoscope_tb.open(logdir)
+    summary, ranks = profile.summary(), profile.view("rank_steps")
+    for path in logdir.rglob("rank1*"):
+        path.write_text("no trace any more")
+    assert (profile.summary(), profile.answer.ranks) == (summary, 2)
+    assert profile.view("rank_steps").equals(ranks)
+
+
 def test_traces_lists_what_there_is(logdir):
     listed = kinetoscope_tb.traces(logdir)
     assert listed.select("run", "worker", "span").rows() == [("job", "rank0", "5"), ("job", "rank1", "5")]

@@ -174,6 +174,8 @@ def _new_numbers(mask: Mask) -> Rows:
 
 def _rows_of(frame: pl.DataFrame, name: str, mask: Mask, new_rows: Mapping[str, Rows]) -> pl.DataFrame:
     """The selected rows of a frame of this name; `new_rows` has the new row numbers of the frames that it points to."""
+    if not mask.size:
+        return frame
     pointers = {
         column: gather(new_rows[target], frame[column].to_numpy()[mask])
         for column, target in POINTERS.get(name, {}).items()
