@@ -410,7 +410,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused.
 
     Where most of them are tiny, and the device waits longer for launches than these run, launching is what takes time;
-    where it waits for less, the gaps between them count, too.
+    where it waits for less, but for more than half of that, the gaps between them count, too.
     """
     facts = kernels.facts
     is_chosen = kernels.is_free & (kernels.family == "elementwise")
@@ -427,6 +427,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     is_tiny = tiny_ns > _MOST * total and is_launch_bound(facts)
     if is_tiny and facts.mean(gaps) > facts.mean(lengths):
         return
+    with_gaps = is_tiny and facts.mean(gaps) > _MOST * facts.mean(lengths)
     runs, fused_ns = _fused_runs(kernels, is_chosen)
     less = max(0.0, 1 - fused_ns / total)
     if less * facts.mean(lengths) < _MOVED * facts.step_ns:
@@ -437,7 +438,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
         "elementwise",
         f"Tiny kernels, launched one by one, take {facts.of_steps(lengths + gaps)} with the gaps between them"
         f"{_largest_operator(groups, facts)}."
-        if is_tiny
+        if with_gaps
         else f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(lengths)}"
         f"{_largest_operator(groups, facts)}.",
         f"{facts.part_of(lengths)}{facts.recurs(lengths)}: {text.often(count / facts.count)} kernels "
