@@ -427,7 +427,6 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     is_tiny = tiny_ns > _MOST * total and is_launch_bound(facts)
     if is_tiny and facts.mean(gaps) > facts.mean(lengths):
         return
-    with_gaps = is_tiny and facts.mean(gaps) > _MOST * facts.mean(lengths)
     runs, fused_ns = _fused_runs(kernels, is_chosen)
     less = max(0.0, 1 - fused_ns / total)
     if less * facts.mean(lengths) < _MOVED * facts.step_ns:
@@ -436,11 +435,8 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     count = int(is_chosen.sum())
     yield Advice(
         "elementwise",
-        f"Tiny kernels, launched one by one, take {facts.of_steps(lengths + gaps)} with the gaps between them"
-        f"{_largest_operator(groups, facts)}."
-        if with_gaps
-        else f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(lengths)}"
-        f"{_largest_operator(groups, facts)}.",
+        _title_of_elementwise(facts, lengths, gaps if is_tiny else np.zeros_like(gaps))
+        + f"{_largest_operator(groups, facts)}.",
         f"{facts.part_of(lengths)}{facts.recurs(lengths)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
@@ -453,6 +449,13 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
         facts.mean(lengths),
         kernels.fewer("what these kernels take longer than fused ones", is_chosen, less),
     )
+
+
+def _title_of_elementwise(facts: Facts, lengths: Ints, gaps: Ints) -> str:
+    """How long such kernels take, together with the gaps between them if these take half as long or more."""
+    if facts.mean(gaps) > _MOST * facts.mean(lengths):
+        return f"Tiny kernels, launched one by one, take {facts.of_steps(lengths + gaps)} with the gaps between them"
+    return f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(lengths)}"
 
 
 def _doubles(kernels: _Kernels) -> Iterator[Advice]:

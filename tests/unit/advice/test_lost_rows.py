@@ -214,6 +214,21 @@ def test_steps_whose_operators_run_on_the_processor_lost_nothing(dur, is_lost):
     assert ("lost_rows" in [claim.rule for claim in said(trace)]) == is_lost
 
 
+def test_a_last_step_on_the_processor_is_left_out_since_it_launched_nothing():
+    machine = Machine()
+
+    def step(number):
+        for _ in range(40):
+            if number == 5:
+                machine.op("aten::mm", lambda: machine.work(400 * US))
+            else:
+                machine.kernel(100 * US)
+        machine.work(1 * MS)
+
+    trace = machine.steps(step, 6)
+    assert "Left out: step 5, since it launched no device work that was recorded." in screen(trace)
+
+
 def test_steps_whose_work_is_there_without_its_launches_lost_no_work():
     machine = training(host=100 * US)
     begin = sorted(event["ts"] for event in machine.builder.events if event["name"].startswith("ProfilerStep"))[2]
