@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from .answer.first_screen import WIDTH, blocks_of, text_lines
 from .answer.model import Answer
+from .answer.pace_of_others import RANK_STEPS, WHAT_IF, what_if_in_run
 from .answer.recording import recording_answer
-from .answer.run import run_answer
+from .answer.run import BY_CLAIMS, rows_in_run, run_answer
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path, parse_logdirs
 from .discovery.listing import recording_of_worker, recording_title
@@ -127,10 +128,24 @@ class Profile:
         arguments = view.arguments({key: str(value) for key, value in parameters.items()})
         subject = self._subject(view)
         frame = _frame(name, merge_run_notes(view, compute(view, subject, arguments), self._file))
+        if len(self._listing.runs[self.run]) > 1:
+            frame = self._in_run(view, frame, arguments)
         display = Display(view.title, view.table.columns, view.table.weight, hint=view.hint)
         if isinstance(subject, Trace):
             display = replace(display, note=doubt(subject, view), labels=labels_of_kernels(subject))
         return ViewFrame(frame, display)
+
+    def _in_run(self, view: View, frame: pl.DataFrame, arguments: Mapping[str, Any]) -> pl.DataFrame:
+        """A view's rows, with what other recordings of the run say of them."""
+        if view.id in BY_CLAIMS:
+            return rows_in_run(view, self.answer)
+        if view.id != WHAT_IF:
+            return frame
+        rank_steps = EVERY_VIEW[RANK_STEPS].frame(self._ranks("span"), {})
+        return what_if_in_run(frame, arguments.get("less"), self.worker, rank_steps, self._own_frame)
+
+    def _own_frame(self, view: str, arguments: Mapping[str, object]) -> pl.DataFrame:
+        return EVERY_VIEW[view].frame(self._trace, arguments)
 
     def _subject(self, view: View) -> Subject:
         """What a view is about: the recording, or all recordings of its span or run."""

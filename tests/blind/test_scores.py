@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from blind import judge
 from blind.all_kinds import KINDS
 from blind.cases import HEALTHY, UNKNOWN, drawn
@@ -38,6 +40,22 @@ def test_first_answers_are_as_good_as_they_were():
     report = "\n".join(judge.table(verdicts))
     assert all(reached[name] >= share - 1e-9 for name, share in REACHED.items()), report
     assert all(reached[name] <= share + 1e-9 for name, share in NOT_ABOVE.items()), report
+
+
+@pytest.mark.parametrize("seed", [7, 411])
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("short_kernels_behind_long", "Fuse them: "),
+        ("synchronize_in_loop", "Don't wait for the device within the step"),
+    ],
+)
+def test_waits_and_kernels_are_told_from_launching_on_both_sides_of_the_border(name, action, seed, tmp_path):
+    """Whether launching is what limits is a matter of a percent in them; what is to do isn't."""
+    case = drawn(name, seed)
+    said = judge.answer(case.record(tmp_path))
+    assert judge.judge(case, said).first == "right", said[0]
+    assert said[0].action.startswith(action)
 
 
 def test_there_are_kinds_of_every_sort():

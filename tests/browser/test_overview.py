@@ -18,7 +18,7 @@ import kinetoscope_tb
 from browser.app import App
 from browser.traces import write
 from contract.running import serving
-from kinetoscope_tb.names.text import percent_number, time, time_range
+from kinetoscope_tb.names.text import time, time_range
 from support.machine import MS, Machine
 from support.real_traces import FOLDER, MISSING
 from support.waiting import wait_for
@@ -177,23 +177,6 @@ def test_a_closed_item_says_what_it_is_about_also_where_nothing_can_be_told(over
     App(overview).settle()
     item = overview.locator(".advice > li").nth(1)
     expect(item.locator("summary small")).to_have_text(unknown["title"])
-
-
-def test_half_of_a_cause_saves_no_more_than_the_claim_where_other_ranks_bound_that(overview: Page, loading: str):
-    def bound_by_others(route: Route) -> None:
-        response = route.fetch()
-        summary = response.json()
-        summary.get("verdict", {})["saving_ns"] = MS
-        route.fulfill(response=response, json=summary)
-
-    what_if = answer(loading, "what_if", run="run", worker="rank0", span="5", less="data_loading:50")
-    assert what_if["saved_ns"][0] > MS
-    overview.route("**/answer?*", bound_by_others)
-    overview.reload()
-    App(overview).settle()
-    result = overview.locator(".slider output").first
-    expect(result).to_contain_text(f"step {time(what_if['now_ns'][0] - MS)} −")
-    expect(result).to_contain_text(f"−{percent_number(MS / what_if['now_ns'][0])} %")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

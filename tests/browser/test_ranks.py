@@ -12,6 +12,7 @@ from browser.app import address, watched
 from contract.running import serving
 from kinetoscope_tb.views import RUN_VIEWS
 from support.simulated import Truth, simulated, write
+from support.waiting_run import LATE, write_waiting_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,6 +175,16 @@ def test_clocks_of_a_large_run_are_compared_on_request(page: Page, tmp_path: Pat
         expect(choice).not_to_contain_text("clock inferred")
         page.get_by_role("button", name="Compare clocks").click(timeout=60_000)
         expect(choice).to_contain_text("clock inferred from collectives to", timeout=120_000)
+
+
+def test_a_late_rank_has_the_same_words_and_action_on_the_overview_and_on_ranks(page: Page, tmp_path: Path) -> None:
+    write_waiting_run(tmp_path / "run")
+    with serving(f"--logdir={tmp_path}") as server:
+        for view in ("overview", "rank_steps"):
+            page.goto(f"{server.base}{ENTRY}{address(view=view, run='run', worker='rank0', span='1')}")
+            sentence = page.get_by_role("region", name="Ranks", exact=True).first
+            expect(sentence).to_contain_text(f"is in {LATE[1]}", timeout=60_000)
+            expect(sentence).to_contain_text("Shorten what the host does between launches")
 
 
 def test_a_single_step_says_who_came_last_above_one_picture_of_all_ranks(page: Page, tmp_path: Path) -> None:

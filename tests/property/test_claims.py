@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,9 +15,13 @@ from hypothesis import strategies as st
 import blind.all_kinds  # noqa: F401  (`drawn` knows them by it)
 from blind.cases import drawn
 from kinetoscope_tb.advice.trace_advice import trace_advice
+from kinetoscope_tb.answer.pace_of_others import PaceOfOthers, what_if_in_run
+from kinetoscope_tb.answer.recording import recording_answer, rows_of
+from kinetoscope_tb.answer.run import with_ranks
 from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.engine.answers import cached_frame
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.views import RUN_VIEWS
+from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
 from support.simulated import Truth, run_of, simulated
 from support.strategies import builders
@@ -150,6 +155,60 @@ def hold_bounds_together(trace, rules):
     assert 0 <= half[0] <= half[1] <= half[2], (rules, half)
     assert 0 <= whole[0] <= whole[1] <= whole[2], (rules, whole)
     assert all(np.less_equal(half, whole)), (rules, half, whole)
+
+
+WORKER = "rank0"
+
+
+def rank_steps(total_ns, wait_ns, slowest_ns):
+    """The view of a rank that waits so long for another one, which takes so long without waiting."""
+    step = {"step": "1", "is_complete": True, "total_ns": total_ns}
+    rows = [
+        {**step, "worker": WORKER, "wait_ns": wait_ns, "without_waiting_ns": max(0, total_ns - wait_ns)},
+        {**step, "worker": "rank1", "wait_ns": 0, "without_waiting_ns": slowest_ns},
+    ]
+    return pl.DataFrame(rows, schema=EVERY_VIEW["rank_steps"].table.schema())
+
+
+def hold_bounds_of_others(trace, wait_frac, most_frac):
+    """In a run too, no part of a claim saves more than the claim, and no several ones more than other ranks leave."""
+    answer = replace(recording_answer(trace, EVERY_VIEW, cached_frame), worker=WORKER)
+    step_ns = answer.step_ns
+    frame = rank_steps(step_ns, round(wait_frac * step_ns), step_ns - round(most_frac * step_ns))
+    claims = with_ranks(answer, {"rank_steps": frame}, EVERY_VIEW, 2).claims
+
+    def frame_of(view, arguments):
+        return EVERY_VIEW[view].frame(trace, arguments)
+
+    def saved(**percents):
+        less = ",".join(f"{rule}:{percent}" for rule, percent in percents.items())
+        in_run = what_if_in_run(frame_of("what_if", {"less": less}), less, WORKER, frame, frame_of)
+        return in_run.select("saved_low_ns", "saved_ns", "saved_high_ns").row(0)
+
+    rules = what_if(trace)["rule"].to_list()
+    for claim in (claim for claim in claims if claim.id in rules and claim.saving_ns is not None):
+        half, whole = (saved(**{claim.id: percent}) for percent in (50, 100))
+        assert whole == (claim.saving_low_ns, claim.saving_ns, claim.saving_high_ns), claim.id
+        assert None in half or all(np.less_equal(half, whole)), (claim.id, half, whole)
+    pace = PaceOfOthers.of(rows_of(frame), WORKER)
+    bounded = [claim.id for claim in answer.claims if pace.bounds(claim.id, claim.saving_ns) and claim.id in rules]
+    if bounded:
+        half, whole = (saved(**dict.fromkeys(bounded, percent)) for percent in (50, 100))
+        assert half[1] <= whole[1] <= pace.most_ns, bounded
+        rest = [rule for rule in rules if rule not in bounded]
+        assert saved(**dict.fromkeys(rules, 100))[1] <= saved(**dict.fromkeys(rest, 100))[1] + pace.most_ns
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name[:30])
+@pytest.mark.parametrize(("wait_frac", "most_frac"), [(1.0, 0.02), (0.2, 0.1)])
+def test_no_part_of_a_claim_saves_more_than_other_ranks_leave_of_it(path, wait_frac, most_frac):
+    hold_bounds_of_others(trace_of(events_of(path)), wait_frac, most_frac)
+
+
+@settings(max_examples=25, deadline=None)
+@given(builders(), st.floats(0, 1), st.floats(0, 1))
+def test_no_part_of_a_claim_saves_more_than_other_ranks_leave_in_any_recording(builder, wait_frac, most_frac):
+    hold_bounds_of_others(builder.build(), wait_frac, most_frac)
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name[:30])

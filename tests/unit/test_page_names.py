@@ -15,7 +15,6 @@ BY_NAME = {
         "snapshot_alive snapshot_summary steps what_if",
         OVERVIEW,
     ),
-    "app/answers.ts": ("advice", "advice is worded as in the summary, which also has what the other ranks say"),
     "index.tsx": ("overview", "the overview has a page of its own"),
     "views/row_facts.tsx": ("advice", "a row is part of a finding, which the advice shows"),
     "views/parameters.tsx": ("steps", "phases to choose from are those of the steps"),
@@ -25,7 +24,6 @@ BY_NAME = {
 """Views that a file, or a folder, knows by their ids, and why."""
 COLUMNS_BY_NAME = {
     "views/overview": ("*", OVERVIEW),
-    "app/advice_words.ts": ("rule", "advice, whose rows are paired with the claims of the summary"),
     "api/row_slices.ts": ("kind", "`except_kind` of the catalogue is a value of that column"),
     "charts/curve_chart.tsx": ("from_ns", "a parameter: a curve with one can be narrowed to a time"),
     "charts/flame_graph.tsx": ("file kind line", "what a box of a flame graph is: rows of any tree may have them"),

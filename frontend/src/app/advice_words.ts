@@ -1,14 +1,20 @@
-/** The words of advice about a trace whose run has other ranks. */
+/** The words of views about a trace whose run has other ranks: those of the answer about the run. */
 
-import type { Summary, Table } from "../api/types.ts";
+import type { Claim, Summary, Table } from "../api/types.ts";
 
-const OF_RUN = ["title", "evidence", "action", "saving_ns", "saving_frac", "saving_low_ns", "saving_high_ns"] as const;
+const WORDS = ["title", "evidence", "action", "saving_ns", "saving_frac", "saving_low_ns", "saving_high_ns"] as const;
 
-/** Advice in the words of a summary. */
-export function inWordsOf({ verdict, also }: Summary, advice: Table): Table {
-  const claims = new Map([verdict, ...also].map((claim) => [`${claim.about} ${claim.id}`, claim]));
-  const column = (name: typeof OF_RUN[number]) =>
-    advice.data.rule!.map((rule, i) => claims.get(`recording ${rule}`)?.[name] ?? advice.data[name]![i]!);
-  const data = Object.fromEntries(OF_RUN.map((name) => [name, column(name)]));
-  return { ...advice, data: { ...advice.data, ...data } };
+/** The views whose rows are claims of the answer, and what these are about. */
+export const ABOUT: Record<string, Claim["about"]> = { advice: "recording", run_advice: "run" };
+
+/** Rows that are claims in the words of a summary. */
+export function inWordsOf({ verdict, also }: Summary, table: Table): Table {
+  const claims = new Map(
+    [verdict, ...also].map((claim) => [`${claim.about} ${claim.id} ${claim.filter}`, claim]),
+  );
+  const { rule, filter } = table.data;
+  const names = WORDS.filter((name) => name in table.data);
+  const column = (name: typeof WORDS[number]) =>
+    rule!.map((id, i) => claims.get(`${ABOUT[table.view]} ${id} ${filter![i] ?? ""}`)?.[name] ?? table.data[name]![i]!);
+  return { ...table, data: { ...table.data, ...Object.fromEntries(names.map((name) => [name, column(name)])) } };
 }

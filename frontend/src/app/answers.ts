@@ -12,7 +12,7 @@ import type {
   Table,
   ViewAnswer,
 } from "../api/types.ts";
-import { inWordsOf } from "./advice_words.ts";
+import { ABOUT, inWordsOf } from "./advice_words.ts";
 import { cachedAnswer, useResource } from "./resource.ts";
 import { trace, workersOf } from "./router.ts";
 import { matrixUnits } from "../format/vendor_words.ts";
@@ -89,11 +89,9 @@ export function useSummary(place = trace.value): ShownSummary {
   return { ...useShown<Summary>(soFar || answer), isComparing: Boolean(soFar) };
 }
 
-const ADVICE = "advice";
-
-/** A view's answer; of advice in the words of the summary, which also has what the other ranks say. */
+/** A view's answer; of advice in the words of the summary, which also has what the other ranks' recordings say. */
 export function useAdvised(view: string, shown: ShownAnswer): ShownAnswer & { isComparing: boolean } {
-  const { answer, isComparing } = useSummary(view === ADVICE ? trace.value : NOWHERE);
+  const { answer, isComparing } = useSummary(view in ABOUT ? trace.value : NOWHERE);
   const summary = answer?.state === "ready" ? answer : null, table = tableOf(shown);
   const own = useMemo(() => table && summary ? inWordsOf(summary, table) : table, [table, summary]);
   return { answer: shown.answer?.state === "ready" ? own : shown.answer, earlier: own, isComparing };

@@ -3,7 +3,7 @@
 import { type ComponentChildren, Fragment, h } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Failed, Loading, Missing, Table } from "../api/types.ts";
-import { useAnswer } from "../app/answers.ts";
+import { useAdvised, useAnswer } from "../app/answers.ts";
 import { openView, viewEntry, viewTitle } from "../app/router.ts";
 import { percent, quantity, unbroken } from "../format/numbers.ts";
 import { useWidth } from "../ui/measure.ts";
@@ -77,7 +77,7 @@ interface FirstRow {
 
 /** The first row of a view as a sentence; unless it is the page's own, not one that "can't tell". */
 export const Sentence = ({ view, isOwn = false }: { view: string; isOwn?: boolean }) => (
-  <FirstRow view={view} answer={useAnswer(view).answer} isOwn={isOwn} />
+  <FirstRow view={view} answer={useAdvised(view, useAnswer(view)).answer} isOwn={isOwn} />
 );
 
 /** The same of an answer that is there. */

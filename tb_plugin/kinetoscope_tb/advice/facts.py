@@ -45,6 +45,7 @@ _MORE_THAN_OPERATORS = 0.05  # of the step
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 _ERRORS, _FEWEST_FOR_ERROR = 3, 3
 LARGE_SHARE = 0.10  # of a step: what nothing explains, or only an estimate does, is worth a word from here on
+SURE_SHARE = 0.05  # of a step: a measured cost that recurs, and has a name, is worth a word from here on
 _NEARLY_ALL = 0.9  # of the step
 _LONGER = 1.5  # times the median step
 _MOSTLY_LATE = 0.5  # of what a step takes longer
@@ -161,16 +162,16 @@ class Facts:
         """Whether it is worth a word: a share of the step, and no matter of chance.
 
         It is none if it is more than the error of the mean step's own length, or, where steps differ much for other
-        reasons, a large share of it and several times its own error. What a few steps take longer for another claim's
-        reason counts for neither.
+        reasons, a share of it from SURE_SHARE on and several times its own error. What a few steps take longer for
+        another claim's reason counts for neither.
         """
         cost, lengths = self.mean(per_step), self._usual_lengths(per_step)
         step_ns = self.mean(lengths)
         if cost <= 0 or cost < least * step_ns:
             return False
-        is_large = cost >= LARGE_SHARE * step_ns
+        is_sure = cost >= SURE_SHARE * step_ns
         error = self._error_of_mean(lengths - per_step)
-        return cost > error or (is_large and self._recurs_surely(per_step[self.is_counted]))
+        return cost > error or (is_sure and self._recurs_surely(per_step[self.is_counted]))
 
     def _usual_lengths(self, per_step: Ints) -> Ints:
         """The length of each step without what only few steps do, as far as that isn't part of some cost."""

@@ -30,6 +30,7 @@ from .culprit import HostCulprit, culprit, in_program, launching_function
 from .extra_work import few_stalls
 from .facts import (
     LEAST_SHARE,
+    SURE_SHARE,
     Facts,
     aten_operators,
     call_within,
@@ -324,9 +325,7 @@ def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         if blockers and _is_to_device(facts, blockers[0][-1])
         else _NO_WAIT_OF_SERVERS
         if facts.server and facts.has_iterations
-        else _NO_WAIT
-        if facts.is_training
-        else _READ_LATER,
+        else _without_wait(facts, blockers[0][-1] if blockers else NONE),
         None,
         "high",
         "gaps",
@@ -388,19 +387,36 @@ def host_bound(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     of_few, who = few_stalls(facts)
     late = np.maximum(of_server.host - of_few, 0)
     lengths = late + (facts.late.latency if is_launching else 0)
+    start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
+    apart = merge([who[1] if who else (start, end), of_server.spans])
     if cleared_topic := facts.cleared_topic("launches", lengths, "waiting for the host", _HOST_BOUND):
-        if not facts.may_be_longer(lengths, _HOST_BOUND):
+        if not is_launching and (function := _late_in_function(facts, late, apart)):
+            yield function
+        elif not facts.may_be_longer(lengths, _HOST_BOUND):
             yield replace(cleared_topic, candidate=_host_code(facts))
         elif facts.is_worth(lengths + facts.unlinked_idle, _HOST_BOUND):
             yield _of_unlinked_work(facts)
         return
-    start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))
-    apart = merge([who[1] if who else (start, end), of_server.spans])
     yield _late_host(facts, late, apart, is_launching=is_launching)
 
 
-def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: bool) -> Advice:
-    """That the host is late for so long in each step, without what it does in few steps, `apart`."""
+def _late_in_function(facts: Facts, lengths: Ints, apart: Intervals) -> Advice | None:
+    """That the host is a little late in each step, in one function of the program: a cause that can be acted on."""
+    if facts.is_whole or not facts.is_worth(lengths, SURE_SHARE) or facts.spread(lengths, SURE_SHARE).is_rare:
+        return None
+    who = culprit(facts, without(without(facts.late.rest, apart), facts.profiler_spans))
+    if who is None or who.names.function is None or who.inside_ns < _HALF * lengths.sum():
+        return None
+    return _late_host(facts, lengths, apart, is_launching=False, least=SURE_SHARE)
+
+
+def _late_host(
+    facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: bool, least: float = _HOST_BOUND
+) -> Advice:
+    """That the host is late for so long in each step, without what it does in few steps, `apart`.
+
+    Steps in which that is less than `least` of them don't have it.
+    """
     waiting_ns = facts.mean(lengths)
     late = without(facts.late.rest, apart)
     rest = without(late, facts.profiler_spans)
@@ -421,9 +437,9 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         "launch_bound" if is_launching else "host_bound",
         f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}{where or _in_loop(facts)}."
         if is_launching
-        else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, _HOST_BOUND)}{where}.",
-        f"No device work was queued for {facts.part_of(lengths, _HOST_BOUND)}"
-        + facts.recurs(lengths + added_ns, _HOST_BOUND)
+        else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, least)}{where}.",
+        f"No device work was queued for {facts.part_of(lengths, least)}"
+        + facts.recurs(lengths + added_ns, least)
         + (f"; meanwhile the host spent {activity}." if activity else ".")
         + (holder.evidence if holder else "")
         + f" {_of_profiler(facts, without(late, rest), waiting_ns)}{_growth_of(facts, who)}{latency_in_words}{single}"
@@ -437,7 +453,7 @@ def _late_host(facts: Facts, lengths: Ints, apart: Intervals, *, is_launching: b
         waiting_ns + latency,
         _host_code(facts) if is_launching else facts.host_candidate(_WHILE_EMPTY, spans),
         names,
-        None if is_launching or facts.server else _no_waits(facts),
+        None if facts.server else _no_waits_between(facts) if is_launching else _no_waits(facts),
     )
 
 
@@ -491,15 +507,34 @@ def _no_waits(facts: Facts) -> Remedy | None:
         return None
     calls = text.enumeration([_described_blocker(facts, *wait) for wait in waits])
     it = "them" if facts.waits == "wait" else "it"
-    is_barrier = facts.trace.launches["name"][waits[0][-1]] in _BARRIERS
-    remedy = _NO_BARRIER if is_barrier else _NO_WAIT if facts.is_training else _READ_LATER
     return Remedy(
         "synchronization",
         Candidate(_WAITS, waits=True, unrecorded_work=facts.unrecorded_work),
         f"Before, the host waited for {facts.device} in {calls}, which empties the queue: without any wait for {it} "
         "the host would run ahead, which would save {saved}.",
-        f"Or let it run ahead: {text.as_clause(remedy)}",
+        f"Let it run ahead: {text.as_clause(_without_wait(facts, waits[0][-1]))}",
     )
+
+
+def _without_wait(facts: Facts, call: int) -> str:
+    """What to do instead of a wait for devices (a row of launches, or NONE)."""
+    if call != NONE and facts.trace.launches["name"][call] in _BARRIERS:
+        return _NO_BARRIER
+    return _NO_WAIT if facts.is_training else _READ_LATER
+
+
+def _no_waits_between(facts: Facts) -> Remedy | None:
+    """The same where the host waits again and again, and so is never ahead of the kernels that it launches.
+
+    None if there are fewer waits than half of the gaps: others are longer than the host had to wait.
+    """
+    remedy = _no_waits(facts)
+    name, _, calls, example = max(facts.waits_of_host, key=lambda wait: wait[2], default=("", 0, 0, NONE))
+    if remedy is None or calls < max(_HALF * facts.late.gaps, _FEWEST_GAPS * facts.count):
+        return None
+    often = f"{text.times(calls / facts.count, 'time')} {facts.per}"
+    clause = f", since the host waits for {'them' if facts.waits == 'wait' else 'it'} in `{name}` {often}"
+    return replace(remedy, clause=clause, action=_without_wait(facts, example))
 
 
 def _growth_of(facts: Facts, who: HostCulprit | None) -> str:

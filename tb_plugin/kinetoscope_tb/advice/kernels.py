@@ -410,7 +410,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     """Elementwise and normalization kernels, one per operator of eager PyTorch, that could be fused.
 
     Where most of them are tiny, and the device waits longer for launches than these run, launching is what takes time;
-    where it waits for less, the gaps between them count, too.
+    where it waits for less, but for more than half of that, the gaps between them count, too.
     """
     facts = kernels.facts
     is_chosen = kernels.is_free & (kernels.family == "elementwise")
@@ -435,11 +435,8 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     count = int(is_chosen.sum())
     yield Advice(
         "elementwise",
-        f"Tiny kernels, launched one by one, take {facts.of_steps(lengths + gaps)} with the gaps between them"
-        f"{_largest_operator(groups, facts)}."
-        if is_tiny
-        else f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(lengths)}"
-        f"{_largest_operator(groups, facts)}.",
+        _title_of_elementwise(facts, lengths, gaps if is_tiny else np.zeros_like(gaps))
+        + f"{_largest_operator(groups, facts)}.",
         f"{facts.part_of(lengths)}{facts.recurs(lengths)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
@@ -452,6 +449,13 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
         facts.mean(lengths),
         kernels.fewer("what these kernels take longer than fused ones", is_chosen, less),
     )
+
+
+def _title_of_elementwise(facts: Facts, lengths: Ints, gaps: Ints) -> str:
+    """How long such kernels take, together with the gaps between them if these take half as long or more."""
+    if facts.mean(gaps) > _MOST * facts.mean(lengths):
+        return f"Tiny kernels, launched one by one, take {facts.of_steps(lengths + gaps)} with the gaps between them"
+    return f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(lengths)}"
 
 
 def _doubles(kernels: _Kernels) -> Iterator[Advice]:

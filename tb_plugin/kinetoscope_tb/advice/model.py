@@ -108,12 +108,14 @@ class Remedy:
         candidate: What would be different.
         evidence: What is said if it saves nearly as much, with `{saved}` for how much.
         action: What is to do then, too.
+        clause: What ends the title then, where what would be different is why the claim holds: it is to do first.
     """
 
     topic: str
     candidate: Candidate
     evidence: str
     action: str
+    clause: str = ""
 
 
 @dataclass(frozen=True)

@@ -110,4 +110,8 @@ def _with_remedy(facts: Facts, advice: Advice, explanation: Explanation) -> Advi
     others = ", with other gaps that are hidden then" if saved_ns > _MORE * (advice.saving_ns or 0) else ""
     sentence = advice.remedy.evidence.format(saved=f"{text.time(saved_ns)}{others}")
     evidence = f"{advice.evidence.rstrip()} {sentence}"
-    return replace(advice, evidence=evidence, action=f"{advice.action} {advice.remedy.action}")
+    if not advice.remedy.clause:
+        return replace(advice, evidence=evidence, action=f"{advice.action} Or {text.as_clause(advice.remedy.action)}")
+    title = f"{advice.title.removesuffix('.')}{advice.remedy.clause}."
+    action = f"{advice.remedy.action} Or {text.as_clause(advice.action)}"
+    return replace(advice, title=title, evidence=evidence, action=action)

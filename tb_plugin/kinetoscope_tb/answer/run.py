@@ -5,28 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
 
 from ..advice.communication import EVEN_OUT, RECORD_ALL, SMALL_BYTES, WAITING
 from ..advice.facts import LEAST_SHARE
 from ..advice.model import Certainty, Culprit, Transfers
 from ..names import text
 from ..names.collectives import PEER_TO_PEER
-from .late_cause import LATE, LESS_THERE, MOSTLY, OF_HOST, Lateness, times_without_waiting, with_cause
+from .late_cause import LATE, LESS_THERE, MOSTLY, OF_HOST, Lateness, with_cause
 from .late_in_turn import Turns, shared_work, turns, with_shared_work
 from .model import Answer, Claim, RowKey, Rows
+from .pace_of_others import PaceOfOthers, complete_steps
 from .recording import Views, not_said_of, question_of, rows_of
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..distributed.run import Ranks
+    from ..view import View
     from .step_work import StepWork
 
 Frames = Mapping[str, "pl.DataFrame"]
 
 OF_RUN = ("run_advice", "stragglers", "rank_steps", "communication")
 """The views of a run behind its answer."""
+
+BY_CLAIMS: dict[str, Literal["recording", "run"]] = {"advice": "recording", "run_advice": "run"}
+"""The views whose rows are claims of the answer about a run, and what these are about."""
 
 MOST_RANKS = 8
 _MOST_LATE = 3  # whose recordings are read for their causes
@@ -74,6 +79,14 @@ def late_workers(frames: Frames) -> list[str]:
     """The workers that the others wait for most, by the views OF_RUN, the first one most; at most three."""
     rows = rows_of(frames["run_advice"]) if "run_advice" in frames else ()
     return [row["filter"] for row in rows if row["rule"] in LATE][:_MOST_LATE]
+
+
+def rows_in_run(view: View, answer: Answer) -> pl.DataFrame:
+    """The rows of the view `advice` or `run_advice` with what other recordings of the run add: the answer's claims."""
+    claims = [claim for claim in answer.claims if claim.about == BY_CLAIMS[view.id]]
+    rows = [{**claim.values(), "rule": claim.id, "filter": claim.filter or None} for claim in claims]
+    schema = view.table.schema()
+    return view.table.of(pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema))
 
 
 def workers_behind(frames: Frames, worker: str) -> list[str]:
@@ -250,7 +263,9 @@ def _at_pace_of_others(claims: Sequence[Claim], rank_steps: Rows, recording: Ans
 
     What would save next to nothing then is no claim: the one that says what is in order says so.
     """
-    bounds = [_bounded_by_others(claim, rank_steps, recording) for claim in claims]
+    of_host = any(claim.id in OF_HOST and claim.saving_ns for claim in claims)
+    pace = PaceOfOthers.of(rank_steps, recording.worker) if of_host else None
+    bounds = [_bounded_by_others(claim, pace, recording.step_noun) for claim in claims]
     least_ns = max(1.0, LEAST_SHARE * (recording.usual_step_ns or recording.step_ns))
     of_others = [bound for claim, bound in zip(claims, bounds, strict=True) if claim is not bound]
     hidden_claims = [bound for bound in of_others if (bound.saving_ns or 0) < least_ns]
@@ -277,30 +292,13 @@ def _with_hidden(claim: Claim, hidden_claims: Sequence[Claim]) -> Claim:
     return replace(claim, evidence=f"{claim.evidence} Hidden by waiting for other ranks: {sentences}".strip())
 
 
-def _bounded_by_others(claim: Claim, rank_steps: Rows, recording: Answer) -> Claim:
-    """A claim about the host of a rank that waits for others meanwhile: no step gets shorter than theirs.
-
-    That counts where it waits for half as long as it would save: other ranks that take as long as this one do what it
-    does, and save as much.
-    """
+def _bounded_by_others(claim: Claim, pace: PaceOfOthers | None, noun: str) -> Claim:
+    """A claim about the host of a rank that waits for others meanwhile: no step gets shorter than theirs."""
     saving_ns = claim.saving_ns
-    if claim.id not in OF_HOST or not saving_ns:
+    if pace is None or not saving_ns or not pace.bounds(claim.id, saving_ns):
         return claim
-    _, others = times_without_waiting(rank_steps, recording.worker)
-    steps = _complete_steps(rank_steps, recording.worker)
-    waits = [(row, max(others[row["step"]])) for row in steps if row["wait_ns"] is not None and row["step"] in others]
-    if not waits:
-        return claim
-    wait_ns = sum(row["wait_ns"] for row, _ in waits) / len(waits)
-    slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
-    most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
-    if wait_ns < MOSTLY * saving_ns or most_ns >= saving_ns:
-        return claim
-    evidence = (
-        f"{claim.evidence} This rank waits {text.time(wait_ns)} per {recording.step_noun} for others, the slowest of "
-        f"which takes {text.time(slowest_ns)} without waiting: while it does, this rank alone saves "
-        f"{f'at most {text.time(most_ns)}' if most_ns else 'nothing'}, not {text.time(saving_ns)}."
-    )
+    most_ns = pace.most_ns
+    evidence = f"{claim.evidence} {pace.words(saving_ns, noun)}"
     frac = None if claim.saving_frac is None else claim.saving_frac * most_ns / saving_ns
     low_ns, high_ns = (
         None if bound is None else min(bound, most_ns) for bound in (claim.saving_low_ns, claim.saving_high_ns)
@@ -319,17 +317,13 @@ def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording:
     is_said = all(claim.title != own.title for own in recording.claims)
     if bubble is None or kind is None or kind.name not in PEER_TO_PEER or is_said:
         return claim
-    steps = _complete_steps(rank_steps, recording.worker)
+    steps = complete_steps(rank_steps, recording.worker)
     waits = [row["wait_ns"] for row in steps if row["wait_ns"] is not None]
     wait_ns = sum(waits) / len(waits) if waits else 0
     if wait_ns < MOSTLY * (claim.saving_ns or 0):
         return claim
     rest = f"{text.time(wait_ns)} of it per {recording.step_noun} is waiting for other stages of the pipeline."
     return replace(claim, title=f"{claim.title} {rest}", action=bubble.action)
-
-
-def _complete_steps(rank_steps: Rows, worker: str) -> list[dict[str, Any]]:
-    return [row for row in rank_steps if row["worker"] == worker and row["is_complete"]]
 
 
 def _with_turns(
@@ -365,7 +359,7 @@ def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
     if claim.exposure is None or transfers is None:
         return claim
     whole = replace(claim, evidence=claim.exposure.evidence(transfers))
-    steps = _complete_steps(_rank_steps(frames), worker)
+    steps = complete_steps(_rank_steps(frames), worker)
     typical_ns = median(row["exposed_transfer_ns"] for row in steps)
     slow = [row for row in steps if row["exposed_transfer_ns"] > _SLOW * max(1, typical_ns)]
     more_ns = sum(row["exposed_transfer_ns"] - typical_ns for row in slow)
@@ -386,7 +380,7 @@ def _transfers(claim: Claim, frames: Frames, worker: str) -> Transfers | None:
     exposure = claim.exposure
     if exposure is None or "communication" not in frames:
         return None
-    steps = _complete_steps(_rank_steps(frames), worker)
+    steps = complete_steps(_rank_steps(frames), worker)
     calls = [row for row in rows_of(frames["communication"]) if row["total_ns"]]
     known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
     if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ..answer.run import run_answer
 from ..discovery.listing import recording_of_worker
 from ..engine.cache import configured_cache
 from ..engine.executors import local_executors
 from ..engine.file_processes import FileProcesses
 from ..engine.summary_loader import HoldsSeveral, files_of, load_summaries, ranks_of
 from ..errors import TraceError
+from ..views import EVERY_VIEW
 from .progress import count_bar
 
 if TYPE_CHECKING:
@@ -42,3 +45,11 @@ def answer_of_worker(
         return None if other is None else answer_of(other)
     except TraceError:
         return None  # `--worker` says why
+
+
+def answer_of_run(
+    answer: Answer, listing: Listing, file: TraceFile, answer_of: Callable[[TraceFile], Answer]
+) -> Answer:
+    """The answer about a file's run; `answer` is that about the file, and `answer_of` answers about another one."""
+    of_worker = partial(answer_of_worker, listing, file, answer_of)
+    return run_answer(answer, side_by_side(listing, file, "run"), EVERY_VIEW, len(listing.ranks(file.run)), of_worker)

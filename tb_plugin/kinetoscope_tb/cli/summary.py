@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +20,7 @@ from .traces import choose_file, list_files, note_on_others, open_trace
 
 if TYPE_CHECKING:
     from ..answer.model import Answer
-    from ..discovery import Listing, TraceFile
+    from ..discovery import TraceFile
 
 
 def _summary(
@@ -42,21 +41,14 @@ def _summary(
 
     answer = answer_of(file, captures)
     if is_of_run and len(listing.ranks(file.run)) > 1:
-        answer = _of_run(answer, listing, file, answer_of)
+        from .ranks import answer_of_run  # 35 modules, which one recording doesn't need
+
+        answer = answer_of_run(answer, listing, file, answer_of)
     if form == "json":
         click.echo(json_text(answer.values()))
     else:
         for line in _lines(answer, "" if is_of_run else note_on_others(listing, file)):
             click.echo(line)
-
-
-def _of_run(answer: Answer, listing: Listing, file: TraceFile, answer_of: Callable[[TraceFile], Answer]) -> Answer:
-    from ..answer.run import run_answer
-    from .ranks import answer_of_worker, side_by_side  # 35 modules, which one recording doesn't need
-
-    ranks = side_by_side(listing, file, "run")
-    of_worker = partial(answer_of_worker, listing, file, answer_of)
-    return run_answer(answer, ranks, EVERY_VIEW, len(listing.ranks(file.run)), of_worker)
 
 
 def _lines(answer: Answer, note: str) -> Iterator[str]:

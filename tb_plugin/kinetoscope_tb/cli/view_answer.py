@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from ..view import View
 
+_IN_RUN = ("advice", "run_advice", "what_if")
+"""The views that other recordings of a run change."""
+
 
 def print_view(
     view: View,
@@ -47,16 +50,27 @@ def print_view(
     listing, names = list_files(path, communication), {"run": run, "worker": worker, "span": span}
     if view.scope == "recording":
         file = choose_file(listing, names)
+        is_in_run = worker is None and len(listing.ranks(file.run)) > 1 and view.id in _IN_RUN
         with open_trace(file, device_name, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
-            if view.id == "advice" and form == "text" and (note := note_on_others(listing, file)):
+            if is_in_run and not isinstance(result, Missing):
+                from .view_in_run import RecordingOfRun, in_run  # 35 modules, which one recording doesn't need
+
+                result = in_run(view, result, RecordingOfRun(listing, file, trace, device_name), arguments)
+            elif view.id == "advice" and form == "text" and (note := note_on_others(listing, file)):
                 click.echo(note)
             _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(trace, view))
     else:
         from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 
-        ranks = side_by_side(listing, choose_file(listing, names, levels=("run", "span")), view.scope)
-        _print_answer(view, compute(view, ranks, arguments), form, rows, {})
+        file = choose_file(listing, names, levels=("run", "span"))
+        result = compute(view, side_by_side(listing, file, view.scope), arguments)
+        if view.id in _IN_RUN and not isinstance(result, Missing) and len(listing.ranks(file.run)) > 1:
+            from .view_in_run import RecordingOfRun, in_run
+
+            with open_trace(file, device_name) as trace:
+                result = in_run(view, result, RecordingOfRun(listing, file, trace, device_name), arguments)
+        _print_answer(view, result, form, rows, {})
 
 
 def _print_answer(

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from werkzeug.wrappers import Request
 
+from ..answer.pace_of_others import RANK_STEPS, WHAT_IF, what_if_in_run
 from ..answer.recording import recording_answer
 from ..answer.run import OF_RUN, claims_of_run, with_ranks, workers_behind
 from ..answer.run_change import RunSide, with_runs
@@ -182,7 +183,21 @@ def _view(engine: Engine, request: Request) -> object:
         return encode.view_answer(view, engine.run_frame(view, file, arguments))
     frame = engine.frame(view, file, arguments)
     engine.prepare(file, _shared_results)
+    if view.id == WHAT_IF and not isinstance(frame, Missing) and _has_other_workers(engine, file):
+        frame = _what_if_in_run(engine, file, frame, arguments)
     return encode.view_answer(view, frame, engine.doubt(view, file))
+
+
+def _what_if_in_run(engine: Engine, file: TraceFile, frame: pl.DataFrame, arguments: Mapping[str, Any]) -> pl.DataFrame:
+    """What a rank would save while the others take as long as they do."""
+
+    def frame_of(view: str, arguments: Mapping[str, object]) -> pl.DataFrame:
+        return cast("pl.DataFrame", engine.frame(EVERY_VIEW[view], file, arguments))  # not Missing: `what_if` isn't
+
+    rank_steps = engine.run_frame(EVERY_VIEW[RANK_STEPS], file, {})
+    if isinstance(rank_steps, Missing):
+        return frame
+    return what_if_in_run(frame, arguments.get("less"), file.worker, rank_steps, frame_of)
 
 
 def _answer(engine: Engine, request: Request) -> object:

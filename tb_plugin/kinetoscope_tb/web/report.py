@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from ..answer.pace_of_others import RANK_STEPS, WHAT_IF, what_if_in_run
 from ..answer.recording import recording_answer
 from ..answer.run import run_answer
 from ..discovery import Listing
@@ -79,19 +80,19 @@ def report(
     """
     rows = max(1, min(most_rows, MOST_ROWS_IN_ALL // max(1, count * len(views))))
     of_ranks: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    ranks: Ranks | None = None
+    ranks: dict[tuple[str, str], Ranks] = {}
     files, traces, headline = [], [], ""
     for file, trace in recordings:
         files.append(file)
-        answers = _trace_answers(file, trace, views, rows, is_alone=run is None)
-        if run is not None and answers["answers"]:
-            for scope, part in (("span", file.span), ("run", "")):
-                if (scope, part) not in of_ranks:
-                    of_scope = run.ranks_of(file, scope)
-                    of_ranks[scope, part] = _answers(file, of_scope, views, rows, scope)
-                    ranks = of_scope if scope == "run" else ranks
-                answers["answers"] += of_ranks[scope, part]
-        summary = None if isinstance(trace, KinetoscopeError) else _summary(file, trace, run, ranks)
+        scopes = () if run is None or isinstance(trace, KinetoscopeError) else (("span", file.span), ("run", ""))
+        for scope, part in scopes:
+            if run is not None and (scope, part) not in ranks:
+                ranks[scope, part] = run.ranks_of(file, scope)
+                of_ranks[scope, part] = _answers(file, ranks[scope, part], views, rows, scope)
+        answers = _trace_answers(file, trace, views, rows, ranks.get(("span", file.span)), is_alone=run is None)
+        for scope, part in scopes:
+            answers["answers"] += of_ranks[scope, part]
+        summary = None if isinstance(trace, KinetoscopeError) else _summary(file, trace, run, ranks.get(("run", "")))
         headline = headline or (summary.verdict.title if summary else "")
         values = summary.values() if summary else None
         traces.append({"run": file.run, "worker": file.worker, "span": file.span, "answer": values, **answers})
@@ -109,23 +110,34 @@ def _summary(file: TraceFile, trace: Trace, run: WholeRun | None, ranks: Ranks |
 
 
 def _trace_answers(
-    file: TraceFile, trace: Trace | KinetoscopeError, views: Mapping[str, View], most_rows: int, *, is_alone: bool
+    file: TraceFile,
+    trace: Trace | KinetoscopeError,
+    views: Mapping[str, View],
+    most_rows: int,
+    of_span: Ranks | None,
+    *,
+    is_alone: bool,
 ) -> dict[str, Any]:
     """The answers about one trace: its state, and each view with each choice of its parameters."""
     if isinstance(trace, KinetoscopeError):
         error = trace.with_path(file.shown) if isinstance(trace, TraceError) else trace
         return {"state": failure(error), "answers": []}
     health = merge_run_notes(views["health"], compute(views["health"], trace, {}), file)
-    answers = _answers(file, trace, views, most_rows, "recording")
+    answers = _answers(file, trace, views, most_rows, "recording", of_span)
     return {"state": encode.state(trace, file.shown, views, health, is_alone=is_alone), "answers": answers}
 
 
 def _answers(
-    file: TraceFile, subject: Subject, views: Mapping[str, View], most_rows: int, scope: str
+    file: TraceFile,
+    subject: Subject,
+    views: Mapping[str, View],
+    most_rows: int,
+    scope: str,
+    of_span: Ranks | None = None,
 ) -> list[dict[str, Any]]:
     """The answers of all views of a scope, with each choice of their parameters."""
     return [
-        {"view": view.id, "parameters": choice, "answer": _answer(view, file, subject, choice, most_rows)}
+        {"view": view.id, "parameters": choice, "answer": _answer(view, file, subject, choice, most_rows, of_span)}
         for view in views.values()
         if view.place.kind != "detail" and view.scope == scope
         for choice in _choices(view)
@@ -140,10 +152,22 @@ def _choices(view: View) -> Iterator[dict[str, str]]:
         yield {name: value for name, value in combination if value != default[name]}
 
 
-def _answer(view: View, file: TraceFile, subject: Subject, choice: Mapping[str, str], most_rows: int) -> dict[str, Any]:
+def _answer(
+    view: View,
+    file: TraceFile,
+    subject: Subject,
+    choice: Mapping[str, str],
+    most_rows: int,
+    of_span: Ranks | None,
+) -> dict[str, Any]:
     result = merge_run_notes(view, compute(view, subject, view.arguments(choice)), file)
     if isinstance(result, Missing):
         return encode.view_answer(view, result)
+    if view.id == WHAT_IF and of_span is not None:
+        rank_steps = EVERY_VIEW[RANK_STEPS].frame(of_span, {})
+        result = what_if_in_run(
+            result, None, file.worker, rank_steps, lambda name, less: EVERY_VIEW[name].frame(subject, less)
+        )
     notes = [doubt(subject, view)] if isinstance(subject, Trace) else []
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     first_rows = result.head(most)

@@ -216,6 +216,40 @@ def test_a_step_without_work_that_calls_other_operators_lost_nothing():
     assert "launches_lost" not in [problem.rule for problem in diagnose(machine.steps(step, 6))]
 
 
+@pytest.mark.parametrize(("dur", "is_lost"), [(400 * US, False), (2 * US, False), (9 * US, True), (14 * US, True)])
+def test_steps_whose_operators_run_on_the_processor_lost_nothing(dur, is_lost):
+    """An evaluation on the CPU, of large or of small tensors; launching takes 10 µs."""
+    machine = Machine()
+
+    def step(number):
+        for name in ("aten::mm", "aten::add") * 20:
+            if number in (2, 5):
+                machine.op(name, lambda: machine.work(dur))
+            else:
+                machine.kernel(100 * US, op=name)
+        if number not in (2, 5):
+            machine.wait()
+
+    trace = machine.steps(step, 8)
+    assert ("launches_lost" in [problem.rule for problem in diagnose(trace)]) == is_lost
+    assert ("lost_rows" in [claim.rule for claim in said(trace)]) == is_lost
+
+
+def test_a_last_step_on_the_processor_is_left_out_since_it_launched_nothing():
+    machine = Machine()
+
+    def step(number):
+        for _ in range(40):
+            if number == 5:
+                machine.op("aten::mm", lambda: machine.work(400 * US))
+            else:
+                machine.kernel(100 * US)
+        machine.work(1 * MS)
+
+    trace = machine.steps(step, 6)
+    assert "Left out: step 5, since it launched no device work that was recorded." in screen(trace)
+
+
 def test_steps_whose_work_is_there_without_its_launches_lost_no_work():
     machine = training(host=100 * US)
     begin = sorted(event["ts"] for event in machine.builder.events if event["name"].startswith("ProfilerStep"))[2]

@@ -651,6 +651,48 @@ def test_what_the_steps_differ_by_is_no_finding():
     assert rules_of(machine.steps(step, 6)) == []  # 4 % of a mean step that is known to ± 15 %
 
 
+def uneven_steps(cost, frac):
+    """Steps that take 50 to 150 ms, in each of which something costs a share of 100 ms, without hiding."""
+    machine = Machine()
+
+    def step(number):
+        cost(machine, round(frac * 100 * MS))
+        computing(machine, [5, 9, 13, 7, 11, 15][number % 6], round((1 - frac) * 10 * MS))
+        machine.wait("cudaDeviceSynchronize", "torch::sync")
+
+    return machine.steps(step, 12)
+
+
+def in_function(machine, dur):
+    machine.function("train.py(40): log_images", lambda: machine.work(dur))
+
+
+COSTS = {
+    "data_loading": lambda machine, dur: machine.load(dur),
+    "allocation": lambda machine, dur: machine.op("aten::empty", lambda: machine.call("cudaMalloc", dur)),
+    "copies": lambda machine, dur: machine.copy(dur),
+    "host_bound": in_function,
+}
+
+
+@pytest.mark.parametrize("rule", COSTS)
+@pytest.mark.parametrize("frac", [0.06, 0.085, 0.099, 0.101, 0.12])
+def test_a_cost_of_every_step_that_can_be_acted_on_has_its_size_also_below_a_tenth_of_uneven_steps(rule, frac):
+    claim = row(uneven_steps(COSTS[rule], frac), rule)
+    assert claim["saving_frac"] == pytest.approx(frac, rel=0.08)
+    if rule == "host_bound":
+        assert claim["title"].endswith(" in `train.py(40): log_images`.")
+
+
+@pytest.mark.parametrize("rule", COSTS)
+def test_a_small_cost_of_uneven_steps_is_none(rule):
+    assert rule not in rules_of(uneven_steps(COSTS[rule], 0.04))
+
+
+def test_a_little_waiting_for_the_host_that_no_function_explains_is_none():
+    assert "host_bound" not in rules_of(uneven_steps(lambda machine, dur: machine.work(dur), 0.06))
+
+
 def test_a_recording_without_steps_is_spoken_of_as_a_whole():
     trace = TraceBuilder().op("aten::mm", 0, 10).launch(88, 1, 1).kernel("k", 90, 10, 1).build()
     first = row(trace, "host_bound")

@@ -42,8 +42,6 @@ export interface Advice {
   share: number | null;
   /** The least and the most that it may save; empty if it isn't simulated. */
   range: string;
-  /** The most of that. */
-  most: number | null;
   confidence: string;
   view: string;
   filter: string;
@@ -76,7 +74,6 @@ export const adviceRows = ({ verdict, also }: Summary): Advice[] =>
       saving,
       share,
       range: low === null || high === null ? "" : timeRange(low, high),
-      most: high,
       confidence,
       view,
       filter,

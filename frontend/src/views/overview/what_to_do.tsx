@@ -26,35 +26,28 @@ const print = (less: Record<string, number>): string =>
 const chosenLess = (first: string) =>
   address.value.less === undefined ? { [first]: DEFAULT } : parse(address.value.less);
 
-/**
- * A new step time: "step 902 ms −25.6 %", and where what is saved lies in a range, this.
- *
- * No part of a claim saves more than all of it: other ranks may bound that.
- */
-function NewStep({ data, noun, of }: { data: Table["data"]; noun: string; of?: Advice }) {
-  const [step, saved, share, low, high] = ["step_ns", "saved_ns", "saved_frac", "saved_low_ns", "saved_high_ns"].map(
+/** A new step time: "step 902 ms −25.6 %", and where what is saved lies in a range, this. */
+function NewStep({ data, noun }: { data: Table["data"]; noun: string }) {
+  const [step, share, low, high] = ["step_ns", "saved_frac", "saved_low_ns", "saved_high_ns"].map(
     (name) => data[name]![0] as number,
-  ) as [number, number, number, number, number];
-  const less = Math.min(saved, of?.saving ?? saved), most = Math.min(high, of?.most ?? high);
+  ) as [number, number, number, number];
   return (
     <>
-      {noun} {quantity(step + saved - less, "duration")}{" "}
-      {share != null && <b>{formatSigned(-share * less / (saved || 1), PERCENT)} %</b>}
-      {!!high && <small>saves {timeRange(Math.min(low, most), most)}</small>}
+      {noun} {quantity(step, "duration")} {share != null && <b>{formatSigned(-share, PERCENT)} %</b>}
+      {!!high && <small>saves {timeRange(low, high)}</small>}
     </>
   );
 }
 
 interface SliderProps {
-  advice: Advice;
+  rule: string;
   target: string;
   first: string;
   noun: string;
 }
 
 /** "If it took 50 % less": the critical path laid out again, with all sliders at once. */
-function Slider({ advice, target, first, noun }: SliderProps) {
-  const { rule } = advice;
+function Slider({ rule, target, first, noun }: SliderProps) {
   const less = chosenLess(first);
   const [value, setValue] = useState(less[rule] ?? 0);
   const together = print({ ...less, [rule]: value });
@@ -87,7 +80,7 @@ function Slider({ advice, target, first, noun }: SliderProps) {
         class={table === shown.answer ? "" : "dimmed"}
         data-tip={count < 2 && saved < value / 200 * path ? "Other work then takes as long" : undefined}
       >
-        {table ? <NewStep data={table.data} noun={noun} of={count < 2 ? advice : undefined} /> : "…"}
+        {table ? <NewStep data={table.data} noun={noun} /> : "…"}
         {count > 1 && <small>all {count} sliders together</small>}
       </output>
     </div>
@@ -95,20 +88,19 @@ function Slider({ advice, target, first, noun }: SliderProps) {
 }
 
 /** The slider of a rule whose work could take less time; in a report, the step at 50 %. */
-function WhatIf({ advice, first, noun }: { advice: Advice; first: string; noun: string }) {
-  const { rule } = advice;
+function WhatIf({ rule, first, noun }: { rule: string; first: string; noun: string }) {
   const { answer } = useAnswer("what_if");
   if (answer?.state !== "ready") return null;
   const row = answer.data.rule!.indexOf(rule);
   if (row < 0) return null;
   const target = String(answer.data.target![row]);
   if (!isReport) {
-    return <Slider key={rule} advice={advice} target={target} first={first} noun={noun} />;
+    return <Slider key={rule} rule={rule} target={target} first={first} noun={noun} />;
   }
   const data = Object.fromEntries(Object.entries(answer.data).map(([name, values]) => [name, [values[row]!]]));
   return (
     <p class="slider">
-      If {target} took {DEFAULT} % less: <NewStep data={data} noun={noun} of={advice} />
+      If {target} took {DEFAULT} % less: <NewStep data={data} noun={noun} />
     </p>
   );
 }
@@ -130,7 +122,7 @@ interface ItemProps {
 
 /** An action with what it saves; opened, its evidence and its slider. The first one's evidence is in the verdict. */
 function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
-  const { share, confidence, slices, view, filter } = advice;
+  const { rule, share, confidence, slices, view, filter } = advice;
   const [isOpen, open] = useState(isFirst && isWide);
   return (
     <details open={isOpen} onToggle={({ currentTarget }) => open(currentTarget.open)}>
@@ -147,7 +139,7 @@ function Item({ advice, isFirst, first, noun, isWide }: ItemProps) {
       {isOpen && (
         <>
           {!isFirst && <p>{prose(`${advice.title} ${advice.evidence}`)}</p>}
-          <WhatIf advice={advice} first={first} noun={noun} />
+          <WhatIf rule={rule} first={first} noun={noun} />
           <p class="links">
             <LinkTo open={() => openView(view, filter)}>{viewTitle(view)}</LinkTo>
             {!isFirst && slices && <ShowInTimeline slices={slices} words="Show in timeline" />}

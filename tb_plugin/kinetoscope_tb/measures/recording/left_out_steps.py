@@ -11,6 +11,7 @@ from ...arrays.gather import NONE
 from ...names import text
 from ...trace import Trace
 from ...trace.steps import lacks_device_work, step_noun
+from .lost_launches import silent_steps, work_launches
 
 _MOST_LISTED = 4
 
@@ -51,10 +52,11 @@ def left_out_steps(trace: Trace) -> list[LeftOutSteps]:
     is_complete = steps["is_complete"].to_numpy()
     if not is_complete.any() or step_noun(steps) != "step":
         return []
-    has_lone_work = _has_lone_work(trace)
+    has_lone_work, launches_nothing = _has_lone_work(trace), _launches_nothing(trace)
     parts = (
+        (lack_work & launches_nothing & ~has_lone_work, "{they} launched no device work that was recorded", ""),
         (
-            lack_work & ~has_lone_work,
+            lack_work & ~launches_nothing & ~has_lone_work,
             "device work of {them} isn't in the recording, or not all of it",
             "Let the device finish before the profiler stops, and record fewer steps at a time.",
         ),
@@ -70,6 +72,14 @@ def left_out_steps(trace: Trace) -> list[LeftOutSteps]:
         ),
     )
     return [_left_out(trace, np.flatnonzero(rows), reason, remedy) for rows, reason, remedy in parts if rows.any()]
+
+
+def _launches_nothing(trace: Trace) -> NDArray[np.bool_]:
+    """Which steps have no launch of work, though others have, and none that was lost: they may run on the processor."""
+    step = trace.launches["step"].to_numpy()[work_launches(trace)]
+    counts = np.bincount(step[step >= 0], minlength=trace.steps.height)
+    launches_nothing: NDArray[np.bool_] = (counts == 0) & counts.any() & ~silent_steps(trace)
+    return launches_nothing
 
 
 def _has_lone_work(trace: Trace) -> NDArray[np.bool_]:

@@ -16,10 +16,13 @@ from ...trace import Trace
 from ...trace.results import once_per_recording
 
 Mask = NDArray[np.bool_]
+Ints = NDArray[np.integer]
 
 _NEARLY_ALL = 0.9  # of an operator's calls launch work, unless its inputs are on the host
 _FEW_LONE = 0.05  # of the rows of devices
 _FEW_CALLS = 20  # of a step, which say nothing
+_MOST = 0.5  # of these calls
+_ALIKE = 2.0  # times as long
 
 
 def kernel_launches(trace: Trace) -> Mask:
@@ -54,7 +57,10 @@ def missing_work(trace: Trace) -> Mask:
 
 @once_per_recording
 def silent_steps(trace: Trace) -> Mask:
-    """Which steps call operators that launch work in the other steps, and have no launch at all."""
+    """Which steps call operators that launch work in the other steps, take as long for most of them, and launch none.
+
+    An operator that runs on the processor takes longer than it takes to launch one, or, on few elements, less.
+    """
     host, launches, count = trace.host_events, trace.launches, trace.steps.height
     silent = np.zeros(count, bool)
     own = work_launches(trace)
@@ -69,9 +75,23 @@ def silent_steps(trace: Trace) -> Mask:
     calls = np.bincount(code[with_work], minlength=int(code.max(initial=0)) + 1)
     launch_calls = np.bincount(code[with_work & does_launch], minlength=calls.size)
     always = (launch_calls >= _NEARLY_ALL * calls) & (launch_calls > 0)
-    usual_launches = np.bincount(host_step[always[code] & (host_step >= 0)], minlength=count)
-    is_silent: Mask = ~has_work & (usual_launches >= _FEW_CALLS)
+    usual = always[code] & (host_step >= 0)
+    usual_launches = np.bincount(host_step[usual], minlength=count)
+    alike = np.bincount(host_step[usual & _take_as_long(code, host_step, host["dur_ns"], with_work)], minlength=count)
+    is_silent: Mask = ~has_work & (usual_launches >= _FEW_CALLS) & (alike >= _MOST * usual_launches)
     return is_silent
+
+
+def _take_as_long(code: Ints, step: Ints, dur_ns: pl.Series, with_work: Mask) -> Mask:
+    """Which calls are of operators that take about as long in their step as in the steps that launch work."""
+    calls = pl.DataFrame({"code": code, "step": step, "dur_ns": dur_ns, "with_work": with_work})
+    median = pl.col("dur_ns").median()
+    usual = calls.filter("with_work").group_by("code").agg(median.alias("usual_ns"))
+    own = calls.select("code", "step", median.over("code", "step").alias("own_ns"))
+    both = own.join(usual, "code", "left", maintain_order="left")
+    own_ns, usual_ns = (both[name].fill_null(0).to_numpy() for name in ("own_ns", "usual_ns"))
+    as_long: Mask = (own_ns <= _ALIKE * usual_ns) & (usual_ns <= _ALIKE * own_ns)
+    return as_long
 
 
 @once_per_recording
