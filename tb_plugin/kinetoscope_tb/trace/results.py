@@ -26,7 +26,7 @@ class Owner(Protocol):
         """What was computed from it."""
 
 
-class Joined(Owner, Protocol):
+class RecordingOwner(Owner, Protocol):
     """A `Trace`, and what was recorded of it."""
 
     @property
@@ -35,7 +35,7 @@ class Joined(Owner, Protocol):
 
 
 Subject = TypeVar("Subject", bound=Owner)
-JoinedSubject = TypeVar("JoinedSubject", bound=Joined)
+RecordingSubject = TypeVar("RecordingSubject", bound=RecordingOwner)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -255,12 +255,14 @@ def once_per_trace(compute: OfTrace[Subject, Arguments, Value]) -> OfTrace[Subje
     return result
 
 
-def once_per_recording(compute: OfTrace[JoinedSubject, Arguments, Value]) -> OfTrace[JoinedSubject, Arguments, Value]:
+def once_per_recording(
+    compute: OfTrace[RecordingSubject, Arguments, Value],
+) -> OfTrace[RecordingSubject, Arguments, Value]:
     """The same for a function of what was recorded alone: it is computed before captures are known, and not again."""
     of_trace = once_per_trace(compute)
 
     @wraps(compute)
-    def result(trace: JoinedSubject, /, *arguments: Arguments.args, **keywords: Arguments.kwargs) -> Value:
+    def result(trace: RecordingSubject, /, *arguments: Arguments.args, **keywords: Arguments.kwargs) -> Value:
         return of_trace(trace.recording, *arguments, **keywords)
 
     return result
