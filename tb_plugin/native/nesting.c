@@ -103,6 +103,20 @@ EXPORT int64_t nearest_alike(IN(int32_t, parent), IN(int64_t, code), OUT(int32_t
     return 0;
 }
 
+/* Which rows end later than all rows of their thread and code before them. Rows of a thread are together, in order of
+time. `last_thread`: of each code the thread of the row with the latest end, less than any at first. */
+EXPORT int64_t outermost_alike(IN(int32_t, thread), IN(int64_t, code), IN(int64_t, end), OUT(int32_t, last_thread),
+                               OUT(int64_t, latest_end), OUT(uint8_t, is_outermost)) {
+    for (int64_t i = 0; i < thread_size; i++) {
+        int64_t of = AT(code, i);
+        AT(is_outermost, i) = AT(last_thread, of) != AT(thread, i) || AT(end, i) > AT(latest_end, of);
+        if (!AT(is_outermost, i)) continue;
+        AT(last_thread, of) = AT(thread, i);
+        AT(latest_end, of) = AT(end, i);
+    }
+    return 0;
+}
+
 /* `inside`: the number of ranges and calls made directly in each row, 0 at first. */
 EXPORT int64_t repeats(IN(int32_t, parent), IN(int64_t, name), IN(uint8_t, is_op), IN(int32_t, call_host),
                        OUT(int32_t, inside), OUT(uint8_t, again)) {

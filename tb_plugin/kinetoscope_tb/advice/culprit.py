@@ -119,7 +119,7 @@ def _candidates(
     most = time_inside(rows, spans).filter(pl.col("inside") >= _MOST * int((spans[1] - spans[0]).sum()))
     most = most.select(pl.col("name").cast(pl.String), "dur_ns", "inside").sort("dur_ns", "name")
     for name, inside_ns in most.select("name", "inside").rows():
-        own = rows.filter(pl.col("name").cast(pl.String) == name)
+        own = rows.filter(pl.col("name") == name)
         own_spans = intervals_of(own)
         share = (
             float(launched_within(facts.trace, own_spans)[facts.kernel_rows].mean()) if facts.kernel_rows.size else 0.0

@@ -34,6 +34,7 @@ from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, sy
 from ..names.compiled_code import is_compilation
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
+from ..trace.results import Results
 from ..trace.steps import step_in_words, step_noun
 from .model import Advice, Candidate, ClearedTopic
 from .spread import Spread, warm_up_steps
@@ -73,10 +74,14 @@ class Facts:
 
     Arrays have one entry per step of the trace, counted or not; `mean` picks those that count. Those that `lack_work`
     don't count since their device work isn't in the recording.
+
+    Attributes:
+        results: What modules of rules worked out of these facts for other rules, too.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.results = Results(self)
         complete = trace.steps["is_complete"].to_numpy()
         self.windows = Windows.of(trace, per_step=True)
         self.length = self.windows.end - self.windows.start

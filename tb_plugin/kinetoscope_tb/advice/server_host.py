@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..names import text
 from ..names.calls import launches_graph, synchronizes
 from ..names.iterations import iteration_name
 from ..names.python_frames import function_name, is_of_program, is_wait, without_address
+from ..trace.results import once_per_trace
 from .culprit import culprit_of_kind, rows_of_host, time_inside
 from .facts import LEAST_SHARE, Facts, launched_within
 from .interpreter_lock import lock_holder
@@ -101,6 +103,7 @@ class LateOfServer(NamedTuple):
     spans: Intervals
 
 
+@once_per_trace
 def late_of_server(facts: Facts) -> LateOfServer:
     """What is left for the other rules about a late host; of other programs than servers all of it."""
     late, function, missing = facts.late, late_function(facts), missing_graphs(facts)
@@ -168,6 +171,7 @@ def _lengths(facts: Facts, has: NDArray[np.bool_]) -> str:
     return f"These {facts.noun}s take {there}, the others {others}. "
 
 
+@once_per_trace
 def late_function(facts: Facts) -> LateFunction | None:
     """The function, or without stacks the range or the operator, in which much of the time lies that devices wait.
 
@@ -191,7 +195,7 @@ def _is_of_server(facts: Facts) -> bool:
 
 
 def _late_function(facts: Facts, rows: pl.DataFrame, name: str, late: Intervals) -> LateFunction | None:
-    own = rows.filter(pl.col("name").cast(pl.String) == name)
+    own = rows.filter(pl.col("name") == name)
     spans, kind, evidence = without(intervals_of(own), facts.request_waits), str(own["kind"][0]), _caller(facts, name)
     within, takes = _both(late, spans), "It takes"
     waits = _both(spans, _waits(facts, working_threads(facts.trace)))
@@ -214,7 +218,7 @@ def _dominant(facts: Facts, rows: pl.DataFrame, late: Intervals) -> str | None:
     sums = time_inside(rows, late).filter((pl.col("inside") > 0) & (pl.col("inside") >= _MUCH * whole))
     largest = sums.with_columns(pl.col("name").cast(pl.String)).sort("inside", "dur_ns", "name", descending=True)
     for top in largest["name"].to_list():
-        spans = intervals_of(rows.filter(pl.col("name").cast(pl.String) == top))
+        spans = intervals_of(rows.filter(pl.col("name") == top))
         is_inside = launched_within(facts.trace, spans)[facts.kernel_rows]
         if is_inside.size and float(is_inside.mean()) > _HARDLY:
             continue
@@ -251,8 +255,8 @@ def _waits(facts: Facts, threads: NDArray[np.bool_]) -> Intervals:
 def _caller(facts: Facts, name: str) -> str:
     """The function of the program that calls a function, as a sentence; empty if there is none, or it isn't one."""
     calls = facts.trace.python_calls
-    row = (calls["name"].cast(pl.String) == name).arg_true().head(1).to_list()
-    around = outward(calls["parent"].to_numpy(), int(calls["parent"][row[0]])) if row else ()
+    rows = np.flatnonzero(map_categories(calls["name"], partial(str.__eq__, name)))
+    around = outward(calls["parent"].to_numpy(), int(calls["parent"][int(rows[0])])) if rows.size else ()
     names = (str(calls["name"][parent]) for parent in around)
     caller = next((frame for frame in names if is_of_program(frame)), "")
     return f"`{function_name(caller)}` calls it. " if caller else ""
@@ -272,6 +276,7 @@ def _length(spans: Intervals) -> int:
     return int((spans[1] - spans[0]).sum())
 
 
+@once_per_trace
 def missing_graphs(facts: Facts) -> MissingGraphs | None:
     """Iterations without a graph among those of a phase that replay one; None: none, or devices hardly wait longer.
 

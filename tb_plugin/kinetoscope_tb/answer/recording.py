@@ -264,7 +264,11 @@ def _idle(trace: Trace) -> Iterator[Number]:
     """The idle time of each device by cause, as the view `idle` has it."""
     parts = gap_parts(trace, "device", Windows.of(trace, per_step=False))
     length = pl.col("end_ns") - pl.col("start_ns")
-    sums = parts.group_by("device", pl.col("cause").cast(pl.String)).agg(length.sum().alias("total_ns"))
+    sums = (
+        parts.group_by("device", "cause")
+        .agg(length.sum().alias("total_ns"))
+        .with_columns(pl.col("cause").cast(pl.String))
+    )
     for device, cause, total_ns in sums.sort("device", "total_ns", "cause", descending=[False, True, False]).rows():
         row = RowKey("idle", {"scope": "device", "device": device, "stream": None, "step": "all"})
         yield Number("idle", total_ns, "ns", f"device {device}: {cause}", row, f"{cause.replace(' ', '_')}_ns")

@@ -20,6 +20,7 @@ _self_times = Function("self_times")
 _nearest = Function("nearest")
 _add_up = Function("add_up")
 _nearest_alike = Function("nearest_alike")
+_outermost_alike = Function("outermost_alike")
 _repeats = Function("repeats")
 
 
@@ -87,6 +88,17 @@ def nearest_alike(parent: Array, code: Array, codes: int) -> Array:
     ancestor, above = np.empty(parent.size, np.int32), np.empty(parent.size, np.int32)
     _nearest_alike(parent, code, np.full(codes, NONE, np.int32), above, ancestor)
     return ancestor
+
+
+def outermost_alike(thread: Array, code: Array, end: Array) -> Array:
+    """Return whether each row ends later than all rows of its thread and code before it, so that it lies in none.
+
+    Rows are sorted by thread, then time; no code is negative.
+    """
+    codes, is_outermost = int(code.max(initial=0)) + 1, np.empty(thread.size, np.bool_)
+    last_thread = np.full(codes, np.iinfo(np.int32).min, np.int32)
+    _outermost_alike(thread, code, end, last_thread, np.empty(codes, np.int64), is_outermost)
+    return is_outermost
 
 
 def repeats(parent: Array, name: Array, is_op: Array, call_host: Array) -> Array:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from ..arrays.gather import map_categories
 from ..arrays.intervals import union, without
 from ..measures.recording.hardware_counters import HardwareCounter, hardware_counters
 from ..measures.recording.lost_launches import kernel_launches
@@ -113,9 +114,9 @@ def _work_outside_steps(trace: Trace) -> Fault | None:
 
 
 def _of_ai_cpus(trace: Trace) -> Iterator[Diagnostic]:
-    is_apart = trace.device_events["name"].cast(pl.String).str.ends_with(" (AI_CPU)")
+    is_apart = map_categories(trace.device_events["name"], lambda name: name.endswith(" (AI_CPU)"))
     if is_apart.any():
-        ns = int(trace.device_events["dur_ns"].filter(is_apart).sum())
+        ns = int(trace.device_events["dur_ns"].to_numpy()[is_apart].sum())
         yield Diagnostic(
             "ai_cpu_kernels",
             int(is_apart.sum()),

@@ -19,11 +19,15 @@ Value = TypeVar("Value")
 
 
 class Owner(Protocol):
-    """What results belong to: a `Trace`, and what was recorded of it."""
+    """What results belong to: a `Trace`, or what several rules of advice need to know of one."""
 
     @property
     def results(self) -> Results:
         """What was computed from it."""
+
+
+class RecordingOwner(Owner, Protocol):
+    """A `Trace`, and what was recorded of it."""
 
     @property
     def recording(self) -> Any:
@@ -31,6 +35,7 @@ class Owner(Protocol):
 
 
 Subject = TypeVar("Subject", bound=Owner)
+RecordingSubject = TypeVar("RecordingSubject", bound=RecordingOwner)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -236,7 +241,10 @@ class Results:
 
 
 def once_per_trace(compute: OfTrace[Subject, Arguments, Value]) -> OfTrace[Subject, Arguments, Value]:
-    """Decorate a function of a trace and of hashable arguments; results must not refer to the trace."""
+    """Decorate a function of a trace, or of another owner of results, and of hashable arguments.
+
+    Results must not refer to their owner.
+    """
 
     @wraps(compute)
     def result(trace: Subject, /, *arguments: Arguments.args, **keywords: Arguments.kwargs) -> Value:
@@ -247,12 +255,14 @@ def once_per_trace(compute: OfTrace[Subject, Arguments, Value]) -> OfTrace[Subje
     return result
 
 
-def once_per_recording(compute: OfTrace[Subject, Arguments, Value]) -> OfTrace[Subject, Arguments, Value]:
+def once_per_recording(
+    compute: OfTrace[RecordingSubject, Arguments, Value],
+) -> OfTrace[RecordingSubject, Arguments, Value]:
     """The same for a function of what was recorded alone: it is computed before captures are known, and not again."""
     of_trace = once_per_trace(compute)
 
     @wraps(compute)
-    def result(trace: Subject, /, *arguments: Arguments.args, **keywords: Arguments.kwargs) -> Value:
+    def result(trace: RecordingSubject, /, *arguments: Arguments.args, **keywords: Arguments.kwargs) -> Value:
         return of_trace(trace.recording, *arguments, **keywords)
 
     return result

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kinetoscope_tb.advice import server_host
 from kinetoscope_tb.arrays.intervals import merge
+from kinetoscope_tb.measures.serving import costs
+from kinetoscope_tb.measures.serving.iterations import server_iterations
 from kinetoscope_tb.measures.serving.request_waits import request_waits, waiting_times
 from kinetoscope_tb.measures.serving.steps import with_iterations_as_steps
 from kinetoscope_tb.views import VIEWS
@@ -75,6 +78,21 @@ def test_a_function_that_takes_long_in_some_iterations_is_named_with_these():
     assert row["saving_ns"] == pytest.approx(6 * 3_000 * US / 24, rel=0.05)
     assert "in each of them" in row["action"]
     assert not rows.keys() & GENERAL
+
+
+def test_what_devices_wait_for_is_worked_out_once_for_all_rules(monkeypatch):
+    dominant, searches = server_host._dominant, []
+    monkeypatch.setattr(server_host, "_dominant", lambda *arguments: searches.append(1) or dominant(*arguments))
+    assert "server_function" in advice(allocating())
+    assert len(searches) == 1
+
+
+def test_what_the_host_does_is_worked_out_once_for_all_causes(monkeypatch):
+    host_work, searches = costs._host_work, []
+    monkeypatch.setattr(costs, "_host_work", lambda *arguments: searches.append(1) or host_work(*arguments))
+    trace = allocating()
+    assert sum(costs.gap_causes(trace, server_iterations(trace))["other"]) > 0
+    assert len(searches) == 1
 
 
 def test_a_function_of_each_iteration_is_said_of_each():

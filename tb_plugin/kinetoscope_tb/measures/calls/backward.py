@@ -42,13 +42,33 @@ def forward_ops(trace: Trace) -> Rows:
 
 def _by_arrow(flows: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """(row, forward): an arrow leads from the innermost operator at its start to the outermost one at its end."""
-    arrows = flows.filter(pl.col("category").cast(pl.String).is_in(ARROWS))
-    instant = ["thread", "start_ns"]
-    ops_by_start = ops.select(*instant, "row").join(arrows.select(instant), on=instant, how="semi").group_by(instant)
-    begin = arrows.filter(pl.col("phase") == "s").join(ops_by_start.agg(forward=pl.col("row").max()), on=instant)
-    end = arrows.filter(pl.col("phase") == "f").join(ops_by_start.agg(row=pl.col("row").min()), on=instant)
-    pairs = end.select("id", "row").join(begin.select("id", "forward").unique("id", keep="last"), on="id")
+    is_arrow = map_categories(flows["category"], ARROWS.__contains__)
+    arrows = flows.filter(pl.Series(is_arrow, dtype=pl.Boolean)).select("phase", "id", "thread", "start_ns")
+    first, last = _ops_at(ops, arrows["thread"].to_numpy(), arrows["start_ns"].to_numpy())
+    ends = arrows.select("phase", "id", row=pl.Series(first), forward=pl.Series(last)).filter(pl.col("row") != NONE)
+    begin, end = (ends.filter(pl.col("phase") == phase) for phase in ("s", "f"))
+    pairs = end.select("id", "row").join(
+        begin.select("id", "forward").unique("id", keep="last"), on="id", maintain_order="left"
+    )
     return pairs.filter(pl.col("row") != pl.col("forward")).unique("row", keep="first").select("row", "forward")
+
+
+def _ops_at(ops: pl.DataFrame, thread: Rows, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The outermost and the innermost operator (`row`) that begins on each thread at each instant, or NONE.
+
+    Operators come in order of thread, start and depth: a binary search among those of each thread finds them.
+    """
+    op_thread, start, row = (ops[name].to_numpy() for name in ("thread", "start_ns", "row"))
+    first, last = np.full((2, at.size), NONE, np.int64)
+    order = np.argsort(thread, kind="stable")
+    threads, begins = np.unique(thread[order], return_index=True)
+    for number, begin, end in zip(threads, begins, np.append(begins, order.size)[1:], strict=True):
+        queries = order[begin:end]
+        own = slice(*np.searchsorted(op_thread, (number, number + 1)))
+        low, high = (np.searchsorted(start[own], at[queries], side) for side in ("left", "right"))
+        is_found = low < high
+        first[queries[is_found]], last[queries[is_found]] = row[own][low[is_found]], row[own][high[is_found] - 1]
+    return first, last
 
 
 def _by_number(ops: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
 from ...arrays.intervals import Intervals, Ints
-from ...arrays.nesting import innermost
+from ...arrays.nesting import innermost, outward
 from ...names.python_frames import function_name, is_nameless, is_of_library, waiting_function, without_address
 from ...trace.model import Trace
 from .frames import frames_of_text
@@ -125,10 +125,8 @@ def calls_at(trace: Trace, thread: int, at: Ints, is_meant: NDArray[np.bool_] | 
 
 
 def _location(calls: pl.DataFrame, row: int) -> Location:
-    frames: list[str] = []
-    while row != NONE:
-        frames.append(without_address(str(calls["name"][row])))
-        row = int(calls["parent"][row])
+    names = calls["name"].gather([*outward(calls["parent"].to_numpy(), row)]).cast(pl.String)
+    frames = [without_address(str(name)) for name in names]
     of_program = [n for n, frame in enumerate(frames) if not is_of_library(frame)]
     named_frames = (n for n in of_program if not is_nameless(frames[n]))
     caller = next(named_frames, of_program[0] if of_program else len(frames))

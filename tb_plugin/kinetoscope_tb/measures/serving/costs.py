@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -44,8 +46,8 @@ def idle_times(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
         return {cause: np.zeros(start.size, np.int64) for cause in CAUSES}
     gaps = gap_parts(trace, "worker", Windows(list(map(str, range(start.size))), start, end))
     window, length = gaps["window"].to_numpy(), (gaps["end_ns"] - gaps["start_ns"]).to_numpy()
-    causes = gaps["cause"].cast(pl.String).to_numpy()
-    return {cause: scatter_add(np.where(causes == cause, window, NONE), length, start.size) for cause in CAUSES}
+    is_cause = {cause: map_categories(gaps["cause"], partial(str.__eq__, cause)) for cause in CAUSES}
+    return {cause: scatter_add(np.where(which, window, NONE), length, start.size) for cause, which in is_cause.items()}
 
 
 def family_times(trace: Trace, iterations: Iterations) -> dict[str, Ints]:
@@ -67,7 +69,8 @@ def families(trace: Trace) -> NDArray[np.str_]:
 
 def host_causes(trace: Trace, iterations: Iterations, start: Ints, end: Ints) -> dict[str, Ints]:
     """What the host does in each window (HOST_CAUSES), each instant counted for the first that applies."""
-    lengths = exclusive_lengths([_host_work(trace, iterations)[cause] for cause in HOST_CAUSES[:-1]], start, end)
+    work = _host_work(trace, iterations)
+    lengths = exclusive_lengths([work[cause] for cause in HOST_CAUSES[:-1]], start, end)
     return dict(zip(HOST_CAUSES, map(np.asarray, lengths), strict=True))
 
 
@@ -116,12 +119,14 @@ def _host_work(trace: Trace, iterations: Iterations) -> dict[str, Intervals]:
     is_server_thread = server_threads(trace, iterations)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
     on_host, on_calls, on_python = (is_server_thread[frame["thread"].to_numpy()] for frame in (host, launches, python))
-    by_range, by_frame = (map_categories(frame["name"], server_work, missing="") for frame in (host, python))
     waits = waits_for_devices(trace)
     is_op = (host["kind"] == "operator").to_numpy()
     work_times = {
         work: merge(
-            [intervals_of(host, on_host & (by_range == work)), intervals_of(python, on_python & (by_frame == work))]
+            [
+                intervals_of(frame, on_threads & map_categories(frame["name"], partial(_is_work, work)))
+                for frame, on_threads in ((host, on_host), (python, on_python))
+            ]
         )
         for work in WORK
     }
@@ -132,3 +137,7 @@ def _host_work(trace: Trace, iterations: Iterations) -> dict[str, Intervals]:
         LAUNCHING: merge([intervals_of(launches, on_calls & ~waits), intervals_of(host, on_host & is_op)]),
         "other": merge([intervals_of(python, on_python), intervals_of(host, on_host & ~is_op)]),
     }
+
+
+def _is_work(work: str, name: str) -> bool:
+    return server_work(name) == work
