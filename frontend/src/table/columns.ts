@@ -263,8 +263,16 @@ export function weightSecond(columns: DrawnColumn[], weight: string | null): Dra
   return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
 }
 
-/** The longest text that a column shows, by characters. */
+const widestOf = new WeakMap<DrawnColumn, string>();
+
+/** The longest text that a column shows, by characters; found once. */
 export function widest(column: DrawnColumn): string {
+  const text = widestOf.get(column) ?? findWidest(column);
+  widestOf.set(column, text);
+  return text;
+}
+
+function findWidest(column: DrawnColumn): string {
   const { values, kind, scale, shown, below } = column;
   if (below) return values.flatMap((_, row) => sentencesOf(column, row)).reduce((a, b) => b.length > a.length ? b : a);
   if (shown) return values.reduce<string>((most, _, row) => (shown(row).length > most.length ? shown(row) : most), "");
