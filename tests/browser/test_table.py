@@ -152,7 +152,8 @@ DRAWN = "() => [...document.querySelectorAll('tr.row')].map(row => [+row.dataset
 AFTER = """act => new Promise(done => {
     const box = document.querySelector(".scroll"), { left, top, bottom } = box.getBoundingClientRect();
     const look = () => {
-        const rows = [top + 60, Math.min(bottom, innerHeight) - 20].map(y => document.elementFromPoint(left + 20, y).closest("tr.row"));
+        const rows = [top + 60, Math.min(bottom, innerHeight) - 20]
+            .map(y => document.elementFromPoint(left + 20, y).closest("tr.row"));
         done({ inSight: rows.map(row => [+row.dataset.place, row.id]), drawn: (DRAWN)() });
     };
     box.addEventListener("scroll", () => requestAnimationFrame(look), { once: true });

@@ -193,7 +193,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
   const columns = all.filter((column) => !isEmpty(column) && !isPlace(column));
   const naming = tree ? 0 : Math.max(0, columns.findIndex((column) => isText(column) && !column.isConstant));
-  // What is equal in all rows names none of them. Sentences come last: before numbers they would push these out of sight.
+  // What is equal in all rows names none of them. Sentences come last: before numbers these would be out of sight.
   const order = (column: DrawnColumn, at: number) => isProse(column) ? 2 : +(at < naming && column.isConstant);
   return {
     columns: [0, 1, 2].flatMap((nth) => columns.filter((column, at) => order(column, at) === nth)),

@@ -15,7 +15,7 @@ const ABOVE = 5; // rows drawn above the visible ones
 const BELOW = 8;
 const AT_ONCE = 2; // rows per scroll update
 const REST_MS = 200; // after the last movement: the elements are put in the order of the rows
-const FAR = 100; // rows scrolled at once, such as by the scroll bar: those in sight are drawn first, as of another order
+const FAR = 100; // rows scrolled at once: those in sight are drawn first, as they are in another order
 
 const NARROW = 1100; // pixels of a page whose drawer covers the table
 
