@@ -257,3 +257,16 @@ Deno.test("rates far below 1 TB/s are in GB/s, also next to a larger one", () =>
 Deno.test("a value of a few is in words", () => {
   is(drawn({ kind: "text", shown_as: "words" }, ["cannot_tell"]).columns[1]!.shown!(0), "can’t tell");
 });
+
+Deno.test("a column with one text in all of many rows doesn't name them: the next one comes first", () => {
+  const columns: Column[] = ["step", "part"].map((name) => ({ name, kind: "text", doc: "Text." }));
+  const names = (count: number, steps: string[]) => {
+    const part = Array.from({ length: count }, (_, row) => `part ${row}`);
+    const step = part.map((_, row) => steps[row % steps.length]!);
+    const table: Table = { state: "ready", view: "path", columns, data: { step, part } };
+    return prepareTable(table, { ...ENTRY, key: ["step", "part"] }).columns.map(({ name }) => name);
+  };
+  same(names(8, ["all"]), ["part", "step"]);
+  same(names(8, ["1", "2"]), ["step", "part"]);
+  same(names(7, ["all"]), ["step", "part"]);
+});

@@ -7,6 +7,7 @@ import {
   isolatedRows,
   marksAround,
   marksWithin,
+  meanOver,
   panels,
   rowAt,
   span,
@@ -77,6 +78,14 @@ Deno.test("a value holds until the next row", () => {
   same(extremes(panel!, panel!.lines[0]!, 500, 900), [0, 0]);
   same(extremes(panel!, panel!.lines[0]!, 500, 3000), [0, 2048]);
   same(extremes(panel!, panel!.lines[1]!, 0, 999), null);
+});
+
+Deno.test("a mean is over time, of the range that is shown, and without what is missing", () => {
+  const [panel] = drawn, [allocated, reserved] = panel!.lines;
+  same(meanOver(panel!, allocated!, 500, 1500), 1024);
+  same(meanOver(panel!, allocated!, 0, 3000), 2048 * 2 / 3);
+  same(meanOver(panel!, reserved!, 0, 3000), 4096);
+  same(meanOver(panel!, reserved!, 0, 999), null);
 });
 
 Deno.test("zero is on every axis, and a share's axis goes to the whole", () => {

@@ -125,6 +125,15 @@ def test_curves_are_accessible(app: App, view: str, scheme: str):
     assert results.violations_count == 0, results.generate_report()
 
 
+def test_a_share_has_its_mean_and_a_level_has_none(app: App):
+    page = app.open("gpu_activity")
+    caption = page.locator("figcaption", has_text="Device 0")
+    expect(caption).to_contain_text(re.compile(r"Utilization [\d.]+\s% to [\d.]+\s%, mean [\d.]+\s%"))
+    page = app.open("memory_curve", run="memory")
+    expect(page.locator("figcaption").first).to_contain_text(" to ")
+    expect(page.locator("figcaption", has_text="mean")).to_have_count(0)
+
+
 def test_a_curve_keeps_the_focus_when_keys_zoom(opened: Page):
     plot = opened.get_by_role("slider").first
     plot.focus()

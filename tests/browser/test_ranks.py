@@ -110,6 +110,8 @@ def test_the_path_across_ranks_lies_on_the_straggler_and_leads_to_its_timeline(p
         f"{many}{ENTRY}{address(view='path_across_ranks', run='run', worker='rank0', span='1', **{'set.by': 'rank'})}"
     )
     expect(page.locator("tr.row").first).to_contain_text("rank4", timeout=60_000)
+    expect(page.locator("label", has_text="Saved with")).to_contain_text("50 % less time")
+    expect(page.get_by_role("slider", name="Saved with")).to_be_visible()
     expect(page.get_by_label("Critical path by rank and step", exact=True).locator(".heat")).to_be_visible(
         timeout=60_000
     )

@@ -122,15 +122,19 @@ def test_what_an_empty_box_asks_for_can_be_read(app: App, scheme: Literal["light
     assert page.get_by_label("Filter rows").evaluate(CONTRAST) >= 4.5
 
 
-def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
+def many_operators() -> dict[str, object]:
+    """An answer with a hundred thousand rows."""
     count = 100_000
     data = {"name": [f"aten::op{i}" for i in range(count)], "host_self_ns": list(range(count, 0, -1))}
     columns = [
         {"name": "name", "kind": "text", "doc": "Name."},
         {"name": "host_self_ns", "kind": "duration", "doc": "Self."},
     ]
-    answer = {"state": "ready", "view": "operators", "columns": columns, "data": data}
-    app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=answer))
+    return {"state": "ready", "view": "operators", "columns": columns, "data": data}
+
+
+def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
+    app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
     page = app.open("operators")
     expect(page.locator(".sums")).to_contain_text("100\u202f000 rows")
     assert page.locator("tr.row").count() <= 60
@@ -139,6 +143,67 @@ def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
     assert page.locator("tr.row").count() <= 60
     page.get_by_label("Filter rows").first.fill("op4242")
     expect(page.locator(".sums")).to_contain_text("11 of 100\u202f000 rows")
+
+
+SCROLL_FAR = "document.querySelector('.scroll').scrollTop = 1e6"
+SORT = "document.querySelectorAll('.scroll th button')[1].click()"
+DRAWN = "() => [...document.querySelectorAll('tr.row')].map(row => [+row.dataset.place, row.id])"
+# The rows at the bottom and the top of the box, and all rows, in the frame of what a hand does.
+AFTER = """act => new Promise(done => {
+    const box = document.querySelector(".scroll"), { left, top, bottom } = box.getBoundingClientRect();
+    const look = () => {
+        const rows = [top + 60, Math.min(bottom, innerHeight) - 20]
+            .map(y => document.elementFromPoint(left + 20, y).closest("tr.row"));
+        done({ inSight: rows.map(row => [+row.dataset.place, row.id]), drawn: (DRAWN)() });
+    };
+    box.addEventListener("scroll", () => requestAnimationFrame(look), { once: true });
+    new Function(act)();
+    if (!box.scrollTop) requestAnimationFrame(look);
+})""".replace("DRAWN", DRAWN)
+
+
+@pytest.mark.parametrize(("act", "row_at"), [(SCROLL_FAR, lambda place: place), (SORT, lambda place: 99_999 - place)])
+def test_rows_in_sight_are_drawn_before_those_around_them(app: App, act: str, row_at: Callable[[int], int]):
+    app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
+    page = app.open("operators")
+    before = page.evaluate(DRAWN)
+    after = page.evaluate(AFTER, act)
+    is_right = [identity == f"row-{row_at(place)}" for place, identity in after["inSight"]]
+    assert all(is_right), after["inSight"]
+    assert any(row in before for row in after["drawn"]), "rows out of sight wait"
+    page.wait_for_function(
+        f"before => !({DRAWN})().some(row => before.includes(String(row)))", arg=list(map(_text, before))
+    )
+    drawn = page.evaluate(DRAWN)
+    places = [place for place, _ in drawn]
+    assert places == list(range(places[0], places[0] + len(before)))
+    assert [identity for _, identity in drawn] == [f"row-{row_at(place)}" for place in places]
+
+
+def _text(row: list[object]) -> str:
+    """A row as JavaScript's String() writes it."""
+    return ",".join(map(str, row))
+
+
+BARS = """() => [...document.querySelectorAll('tr.row')].map(row => {
+    const { backgroundPositionX, backgroundSize } = getComputedStyle(row.querySelector('td.share'));
+    return [backgroundPositionX, backgroundSize];
+})"""
+
+
+def test_a_bar_is_as_long_as_its_value_and_begins_where_a_full_one_does(app: App):
+    page = app.open("kernels")
+    app.expect_column("Total", "300", "200", "100")
+    full, *others = page.evaluate(BARS)
+    assert full == ["calc(100% - 10px)", "48px 8px"]
+    assert others == [["calc(100% - 26px)", "32px 8px"], ["calc(100% - 42px)", "16px 8px"]]
+
+
+def test_cells_stand_below_their_headings(app: App):
+    page = app.open("kernels")
+    edges = "cells => cells.map(cell => { const { left, right } = cell.getBoundingClientRect(); return [left, right] })"
+    headings = page.locator(".scroll").first.locator("th").evaluate_all(edges)
+    assert headings == page.locator(".scroll").first.locator("tr.row").first.locator("td").evaluate_all(edges)
 
 
 def test_columns_are_chosen_and_the_address_has_them(app: App):

@@ -8,6 +8,7 @@ import {
   extremes,
   marksAround,
   marksWithin,
+  meanOver,
   type Panel,
   panels,
   rowAt,
@@ -404,9 +405,11 @@ function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
     <figcaption>
       {panel.title && <b>{panel.title}</b>} {panel.lines.map((line) => {
         const range = extremes(panel, line, from, to);
+        const mean = panel.kind === "fraction" ? meanOver(panel, line, from, to) : null;
         return range && (
           <span key={line.name}>
             {line.title} {[...new Set(range.map((value) => quantity(value, panel.kind)))].join(" to ")}
+            {mean !== null && range[1] > range[0] && `, mean ${quantity(mean, panel.kind)}`}
           </span>
         );
       })}

@@ -105,6 +105,18 @@ export function extremes({ times }: Panel, { values }: Line, from: number, to: n
   return range;
 }
 
+/** The mean over the time from one moment to another in which a value holds; null if none does. */
+export function meanOver({ times }: Panel, { values }: Line, from: number, to: number): number | null {
+  let sum = 0, whole = 0;
+  for (const [row, value] of values.entries()) {
+    const held = Math.min(to, times[row + 1] ?? -Infinity) - Math.max(from, times[row]!);
+    if (value === null || held <= 0) continue;
+    sum += value * held;
+    whole += held;
+  }
+  return whole > 0 ? sum / whole : null;
+}
+
 /** The row that makes a line by itself: the last one, whose value holds for no time, if the one before has none. */
 export const isolatedRows = (values: (number | null)[]): number[] =>
   values.length && values.at(-1) !== null && (values.at(-2) ?? null) === null ? [values.length - 1] : [];

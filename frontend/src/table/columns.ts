@@ -191,9 +191,12 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&
     (name === parent || entry.key.includes(name) || entry.parameters.some((one) => one.name === name));
+  const columns = all.filter((column) => !isEmpty(column) && !isPlace(column));
+  const naming = tree ? 0 : Math.max(0, columns.findIndex((column) => isText(column) && !column.isConstant));
+  // What is equal in all rows names none of them. Sentences come last: before numbers these would be out of sight.
+  const order = (column: DrawnColumn, at: number) => isProse(column) ? 2 : +(at < naming && column.isConstant);
   return {
-    // Sentences come last: before numbers they would push these out of sight.
-    columns: all.filter((column) => !isEmpty(column) && !isPlace(column)).sort((a, b) => +isProse(a) - +isProse(b)),
+    columns: [0, 1, 2].flatMap((nth) => columns.filter((column, at) => order(column, at) === nth)),
     emptyColumns: all.filter((column) => isEmpty(column) && !isPlace(column)),
     count,
     texts,
@@ -263,8 +266,16 @@ export function weightSecond(columns: DrawnColumn[], weight: string | null): Dra
   return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
 }
 
-/** The longest text that a column shows, by characters. */
+const widestOf = new WeakMap<DrawnColumn, string>();
+
+/** The longest text that a column shows, by characters; found once. */
 export function widest(column: DrawnColumn): string {
+  const text = widestOf.get(column) ?? findWidest(column);
+  widestOf.set(column, text);
+  return text;
+}
+
+function findWidest(column: DrawnColumn): string {
   const { values, kind, scale, shown, below } = column;
   if (below) return values.flatMap((_, row) => sentencesOf(column, row)).reduce((a, b) => b.length > a.length ? b : a);
   if (shown) return values.reduce<string>((most, _, row) => (shown(row).length > most.length ? shown(row) : most), "");

@@ -14,7 +14,8 @@ import { cellTip, Row } from "./table_rows.tsx";
 const ABOVE = 5; // rows drawn above the visible ones
 const BELOW = 8;
 const AT_ONCE = 2; // rows per scroll update
-const REST_MS = 200; // pause in scrolling after which the elements are put in the order of the rows
+const REST_MS = 200; // after the last movement: the elements are put in the order of the rows
+const FAR = 100; // rows scrolled at once: those in sight are drawn first, as they are in another order
 
 const NARROW = 1100; // pixels of a page whose drawer covers the table
 
@@ -102,24 +103,37 @@ function usePointer(columns: DrawnColumn[], order: Uint32Array, folding: Folding
   return { onClick, onPointerOver };
 }
 
-/** The scroll position in rows, whether the table is scrolling, and whether there is more at its right. */
-function useScrolling(scroller: RefObject<HTMLElement | null>) {
+type Movement = "none" | "near" | "far";
+
+/** The scroll position in rows, how far its rows have just moved, and whether there is more at its right. */
+function useScrolling(scroller: RefObject<HTMLElement | null>, order: Uint32Array) {
   const [hasMore, setMore] = useState(true);
   const [scrolledRow, setScrolledRow] = useState(0);
-  const [isMoving, move] = useState(false);
-  const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => () => clearTimeout(rest.current), []);
+  const [scrolled, move] = useState<Movement>("none");
+  const [restingOrder, rest] = useState(order);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const waitForRest = () => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      move("none");
+      rest(order);
+    }, REST_MS);
+  };
+  useEffect(() => {
+    if (order !== restingOrder) waitForRest();
+    return () => clearTimeout(timer.current);
+  }, [order]);
   const onScroll = () => {
     const box = scroller.current!;
     setMore(box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
     const now = AT_ONCE * Math.floor(box.scrollTop / (AT_ONCE * ROW));
     if (now === scrolledRow) return;
     setScrolledRow(now);
-    move(true);
-    clearTimeout(rest.current);
-    rest.current = setTimeout(() => move(false), REST_MS);
+    move(Math.abs(now - scrolledRow) > FAR ? "far" : "near");
+    waitForRest();
   };
-  return { scrolledRow, isMoving, hasMore, onScroll };
+  const movement: Movement = scrolled === "none" && order !== restingOrder ? "far" : scrolled;
+  return { scrolledRow, movement, hasMore, onScroll };
 }
 
 /** The rows and the layout at the current scroll position. */
@@ -130,13 +144,17 @@ interface VisibleRows {
   last: number;
   /** How many are drawn where there are enough; also how many elements take turns. */
   span: number;
+  /** Whether a row at a place is out of sight. */
+  isOutside: (place: number) => boolean;
   chosen: number;
 }
 
 function visibleRows(count: number, scrolledRow: number, pixels: number, chosen: number, layout: Layout): VisibleRows {
-  const span = Math.ceil((pixels || innerHeight) / ROW) + ABOVE + AT_ONCE + BELOW;
-  const first = Math.max(0, Math.min(layout.at(scrolledRow * ROW) - ABOVE, count - span));
-  return { layout, first, last: Math.min(count, first + span), span, chosen };
+  const inSight = Math.ceil((pixels || innerHeight) / ROW) + AT_ONCE, span = inSight + ABOVE + BELOW;
+  const top = layout.at(scrolledRow * ROW), bottom = layout.at((scrolledRow + inSight) * ROW);
+  const first = Math.max(0, Math.min(top - ABOVE, count - span));
+  const isOutside = (place: number) => place < top || place > bottom;
+  return { layout, first, last: Math.min(count, first + span), span, isOutside, chosen };
 }
 
 interface BodyProps {
@@ -145,14 +163,14 @@ interface BodyProps {
   order: Uint32Array;
   visible: VisibleRows;
   folding: Folding | null;
-  isMoving: boolean;
+  movement: Movement;
   toggle: (place: number) => void;
   isOpen: boolean;
 }
 
 /** The visible rows; elements are reused, so that scrolling creates and moves none. */
-function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle, isOpen }: BodyProps) {
-  const { layout, first, last, span, chosen } = visible;
+function Body({ columns, columnWidths, order, visible, folding, movement, toggle, isOpen }: BodyProps) {
+  const { layout, first, last, span, isOutside, chosen } = visible;
   const pointer = usePointer(columns, order, folding, toggle);
   const drawn = Array.from(order.subarray(first, last), (row, i) => {
     const place = first + i;
@@ -161,11 +179,12 @@ function Body({ columns, columnWidths, order, visible, folding, isMoving, toggle
       key: place % span,
       ...{ columns, columnWidths, row, place, top: layout.top(place), height: layout.height(place) },
       isChosen: place === chosen,
+      isWaiting: movement === "far" && isOutside(place),
       ...{ isExpanded: isUnfolded ?? (isOpen && place === chosen), level: folding?.level(row) ?? null, isUnfolded },
     };
   });
   // Moving an element costs as much as creating one: the order of elements is restored once scrolling stops.
-  if (isMoving) drawn.sort((a, b) => a.key - b.key);
+  if (movement !== "none") drawn.sort((a, b) => a.key - b.key);
   return (
     <tbody role="rowgroup" style={{ height: `${layout.top(order.length)}px` }} {...pointer}>
       {drawn.map(({ key, ...props }) => <Row key={key} {...props} />)}
@@ -230,7 +249,7 @@ export function DataTable(
     },
     [all, isNarrow, first, size.width],
   );
-  const { scrolledRow, isMoving, hasMore, onScroll } = useScrolling(scroller);
+  const { scrolledRow, movement, hasMore, onScroll } = useScrolling(scroller, order);
   const columnWidths = useWidths(columns, order, folding, size.width);
   const whole = Math.floor(columnWidths.reduce((sum, width) => sum + width, 0)); // without the error of the sum
   const chosen = scope.get("row") ? order.indexOf(Number(scope.get("row"))) : -1;
@@ -253,10 +272,10 @@ export function DataTable(
           aria-label={label}
           aria-rowcount={order.length + 1}
           aria-activedescendant={chosen >= visible.first && chosen < visible.last ? `row-${order[chosen]}` : undefined}
-          style={{ width: `${whole}px`, "--columns": columnWidths.map((width) => `${width}px`).join(" ") }}
+          style={{ width: `${whole}px`, gridTemplateColumns: columnWidths.map((width) => `${width}px`).join(" ") }}
         >
           {head}
-          <Body {...{ columns, columnWidths, order, visible, folding, isMoving, toggle, isOpen }} />
+          <Body {...{ columns, columnWidths, order, visible, folding, movement, toggle, isOpen }} />
         </table>
       </div>
       {isOpen && (

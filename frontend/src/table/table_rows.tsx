@@ -44,6 +44,16 @@ function classOf(column: DrawnColumn, row: number): string {
   return [...kinds, column.tone?.(row)].filter(Boolean).join(" ");
 }
 
+const BAR = 48, AFTER_BAR = 10; // pixels of a full bar, and of what is at its right
+
+/** Where a bar lies in its cell, in pixels: it begins where a full one does. */
+function barStyle({ bar, values }: DrawnColumn, row: number) {
+  const value = values[row], width = bar && typeof value === "number" ? BAR * value / bar.of : 0;
+  if (width <= 0) return undefined;
+  const right = AFTER_BAR + BAR - width;
+  return `background-position-x: calc(100% - ${right.toFixed(1)}px); background-size: ${width.toFixed(1)}px 8px`;
+}
+
 export interface RowProps {
   columns: DrawnColumn[];
   columnWidths: number[];
@@ -52,6 +62,8 @@ export interface RowProps {
   top: number;
   height: number;
   isChosen: boolean;
+  /** Whether its element may show another row, out of sight as well, until the table rests. */
+  isWaiting: boolean;
   /** Whether what belongs to it is shown below it, or in it if it is of a tree. */
   isExpanded: boolean;
   /** Where it is of a tree. */
@@ -65,22 +77,20 @@ export interface RowProps {
  */
 export class Row extends Component<RowProps> {
   override shouldComponentUpdate(next: RowProps): boolean {
-    return (Object.keys(next) as (keyof RowProps)[]).some((name) => next[name] !== this.props[name]);
+    return !next.isWaiting && (Object.keys(next) as (keyof RowProps)[]).some((name) => next[name] !== this.props[name]);
   }
 
   cell(column: DrawnColumn, at: number) {
     const { row, columnWidths, level, isUnfolded } = this.props;
-    const value = column.values[row];
     const text = textOf(column, row);
     const isFolding = at === 0 && level !== null;
     const room = columnWidths[at]! - INSET - (isFolding ? indent(level) : 0) - (column.swatch ? SWATCH : 0);
-    const share = column.bar && typeof value === "number" ? Math.max(0, value / column.bar.of) : 0;
     return (
       <td
         key={column.name}
         role="gridcell"
         class={classOf(column, row)}
-        style={share > 0 ? { "--share": share.toFixed(4) } : undefined}
+        style={barStyle(column, row)}
       >
         {isFolding && <Fold level={level} isUnfolded={isUnfolded} name={text} />}
         {column.swatch && <i class="swatch" style={{ background: column.swatch(row) }} />}

@@ -29,19 +29,22 @@ function Select({ parameter: { name, choices }, names }: { parameter: Parameter;
 
 const isNumber = (text: string) => /^\d+$/.test(text);
 
+const PERCENT = "percent"; // by which work would take less time
+
 /** A choice among numbers, of which the first one is the usual one. */
 function NumberChoice({ parameter: { name, choices } }: { parameter: Parameter }) {
-  const [usual] = choices, value = valueOf(name) || usual!;
+  const [usual] = choices, value = valueOf(name) || usual!, isPercent = name === PERCENT;
+  const title = isPercent ? "Saved with" : label(name);
   return (
     <label>
-      {label(name)}{" "}
+      {title}{" "}
       <Stops
-        label={label(name)}
+        label={title}
         value={value}
         stops={choices.toSorted((a, b) => Number(a) - Number(b))}
         onPick={(picked) => choose({ [name]: picked === usual ? "" : picked })}
       />{" "}
-      <b>{value}</b>
+      <b>{value}{isPercent && " % less time"}</b>
     </label>
   );
 }

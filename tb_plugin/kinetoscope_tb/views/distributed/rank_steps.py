@@ -38,8 +38,6 @@ class RankSteps(Table):
         "Number of the step or of a server's iteration, after the worker's name if ranks ran different iterations; "
         "`all` if there are none.",
     )
-    common_start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first rank.")
-    own_start_ns = Column(INSTANT, "The same in the worker's own trace and on its clock.")
     total_ns = Column(DURATION, "Length of the step's window.")
     without_waiting_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
     wait_ns = Column(
@@ -61,6 +59,8 @@ class RankSteps(Table):
     idle_loading_ns = Column(DURATION, "Part of the idle time in which it waits for a batch of a DataLoader.")
     idle_collecting_ns = Column(DURATION, "The same: Python collects garbage, and no data is loaded.")
     idle_other_ns = Column(DURATION, "The rest of the idle time; the rank's own view of idle time says why.")
+    common_start_ns = Column(INSTANT, "When the step begins on the rank, on the clock of the first rank.")
+    own_start_ns = Column(INSTANT, "The same in the worker's own trace and on its clock.")
     is_complete = Column(BOOL, "Whether all of the step was recorded.")
 
 
