@@ -7,6 +7,7 @@ from werkzeug.test import Client
 
 import kinetoscope_tb
 from kinetoscope_tb.discovery import Logdir
+from kinetoscope_tb.names.python_frames import function_name
 from kinetoscope_tb.web.app import Site
 from support.waiting import wait_for
 from support.waiting_run import LATE, LOADING, write_waiting_run
@@ -52,7 +53,7 @@ def test_the_action_about_a_late_rank_is_that_of_its_own_recording(run, rows):
     late = [row for row in rows(run, "run_advice") if row["rule"] == "straggler"]
     assert {row["filter"] for row in late} == {"rank1", "rank2"}
     for row in late:
-        assert f"is in `{LATE[int(row['filter'][-1])]}`." in row["title"]
+        assert f"is in `{function_name(LATE[int(row['filter'][-1])])}`." in row["title"]
         assert "Check what runs on its host" not in row["action"]
 
 

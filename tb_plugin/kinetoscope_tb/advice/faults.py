@@ -31,7 +31,7 @@ _MOST = 0.5
 
 _LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low"}
 _MOST_NAMED = 3
-_SAID = "Part of the recording is missing, as said above"  # by lost_rows, which comes first
+_SAID_ABOVE = "Part of the recording is missing, as said above"  # by lost_rows, which comes first
 
 _NOT_SHOWN = ("unexplained_idle", "not shown")
 _Numbers = frozenset[NumberKind]
@@ -235,8 +235,8 @@ class Faults:
 
     def _clauses(self, numbers: _Numbers, *, is_end_said: bool = False) -> str:
         faults = [fault for fault, share in self._faults if share and fault.undermines & numbers]
-        said = (_SAID if is_end_said and fault.hides_an_end else fault.clause for fault in faults)
-        clauses = list(dict.fromkeys(said))[:_MOST_NAMED]
+        texts = (_SAID_ABOVE if is_end_said and fault.hides_an_end else fault.clause for fault in faults)
+        clauses = list(dict.fromkeys(texts))[:_MOST_NAMED]
         return "; ".join([*clauses[:1], *map(text.as_clause, clauses[1:])])
 
     def _rests_on(self, advice: Advice) -> _Numbers:

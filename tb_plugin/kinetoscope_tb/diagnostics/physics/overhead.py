@@ -131,15 +131,15 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
 
 def _by(steps: UsualStep) -> str:
     """What the length of a step without the profiler is known by."""
-    recorded, timed = text.times(steps.recorded_count, "step"), text.times(steps.usual_count, "step")
     if not steps.is_explained and steps.host_ns >= steps.busy_ns:
+        steps_text = text.times(steps.usual_count, "step")
         return (
-            f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median of {timed} "
-            f"timed without it is {text.time(steps.host_ns)}, for other reasons too"
+            f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median of "
+            f"{steps_text} timed without it is {text.time(steps.host_ns)}, for other reasons too"
         )
     by = "medians of" if steps.is_steady else "the fastest tenth of"
     of = "of" if steps.is_steady else "the median of"
-    return f"by {by} {recorded} and {of} {steps.usual_count}"
+    return f"by {by} {text.times(steps.recorded_count, 'step')} and {of} {steps.usual_count}"
 
 
 def _idle_shares(times: Times, cost: int) -> tuple[float, float]:

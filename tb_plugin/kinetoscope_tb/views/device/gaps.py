@@ -92,7 +92,7 @@ def _describe(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     most = host_times.argmax(axis=0) if rows.height else np.empty(0, np.int64)
     after = rows["after"].replace(NONE, None)
     launch_start = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
-    launched = pl.lit(launch_start - rows["start_ns"])  # since the gap began
+    since_gap = pl.lit(launch_start - rows["start_ns"])  # since the gap began
     ops = device["op"].gather(after).replace(NONE, None)
     return rows.with_columns(
         device=pl.col("device").cast(pl.Int64),
@@ -100,8 +100,8 @@ def _describe(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
         cause=pl.col("cause").cast(pl.String),
         host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
         host_ns=host_times.max(axis=0, initial=0),
-        late_ns=pl.when(launched >= 0).then(launched),
-        queued_before_ns=pl.when(launched < 0).then(-launched),
+        late_ns=pl.when(since_gap >= 0).then(since_gap),
+        queued_before_ns=pl.when(since_gap < 0).then(-since_gap),
         preceded_by=device["name"].gather(rows["before"].replace(NONE, None)).cast(pl.String),
         ended_by=device["name"].gather(after).cast(pl.String),
         op=trace.all_host_events["name"].gather(ops).cast(pl.String),
