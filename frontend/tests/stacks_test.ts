@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { frameOf, framesOf, shortFrame, stackLine } from "../src/format/stacks.ts";
+import { cutFolders, frameOf, framesOf, shortFrame, stackLine } from "../src/format/stacks.ts";
 
 Deno.test("a frame names a function, a file and a line, or it is a name alone", () => {
   same(frameOf("a/b (c).py(12): <lambda>"), {
@@ -39,4 +39,13 @@ Deno.test("a stack on one line is its innermost frame that isn't PyTorch's", () 
 Deno.test("a short frame has no folders", () => {
   is(shortFrame("a/net.py(7): forward"), "forward (net.py:7)");
   is(shortFrame("<built-in function len>"), "<built-in function len>");
+});
+
+Deno.test("a place in the code is cut before its file, and its function stays", () => {
+  is(cutFolders("zoom (scipy/ndimage/_interpolation.py:739)"), "zoom (…/_interpolation.py:739)");
+  is(cutFolders("<module> (/usr/local/bin/vllm:8)"), "<module> (…/vllm:8)");
+  is(cutFolders("scipy/ndimage/_interpolation.py(739): zoom"), "…/_interpolation.py(739): zoom");
+  is(cutFolders("C:\\job\\train.py:12"), "…/train.py:12");
+  is(cutFolders("step (train.py:12)"), "step (train.py:12)");
+  is(cutFolders("reads/s of disk"), "reads/s of disk");
 });

@@ -28,6 +28,9 @@ const withoutFolders = (frame: Frame): Frame => ({ ...frame, file: frame.file.sp
 /** The same without the folders of the file. */
 export const shortFrame = (text: string): string => frameText(withoutFolders(frameOf(text)));
 
+/** A place in the code with `…` for its folders: `step (…/train.py:12)`; any other text as it is. */
+export const cutFolders = (text: string): string => text.replace(/(^|\()[^(]*[/\\](?=[^/\\]+[:(]\d)/s, "$1…/");
+
 /** A function of C++ without its namespaces, arguments and return type. */
 const bareFunction = (name: string) =>
   name.includes("::")

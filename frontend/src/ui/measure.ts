@@ -3,6 +3,7 @@
 import { type RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import { cutAmong, shorten } from "../format/numbers.ts";
+import { cutFolders } from "../format/stacks.ts";
 
 const MEASURED = 400; // letters of a name that are enough to know how wide its letters are
 const pen = document.createElement("canvas").getContext("2d")!;
@@ -56,7 +57,7 @@ export function cutText(text: string, room: number, size = 13, weight = 400): st
  */
 export function cutName(text: string, room: number, sorted: () => string[]): string {
   if (textWidth(text) <= room) return text;
-  const short = text.replace(/^.*[/\\](?=.+[:(]\d)/s, "…/");
+  const short = cutFolders(text);
   if (short !== text) return cutText(short, room);
   let length = cutText(text, room).length, cut = cutAmong(sorted(), text, length);
   while (length > 12 && textWidth(cut) > room) cut = cutAmong(sorted(), text, --length);
