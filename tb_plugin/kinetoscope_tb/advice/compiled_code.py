@@ -10,9 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, map_categories
-from ..arrays.intervals import Ints
+from ..arrays.intervals import Intervals, Ints, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import location_at
+from ..measures.time.breakdown import intervals_of
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..names import text
 from ..names.compiled_code import (
@@ -35,11 +36,14 @@ class Compilations(NamedTuple):
     """What torch.compile compiled in the steps that count.
 
     Attributes:
-        rows: The outermost ranges: rows of host_events.
+        rows: The outermost ranges: rows of host_events. Where a frame is compiled again, without first compilations
+            of a single step, which no program can do without.
         steps: In how many steps.
         again: The number of each frame's last compilation, of those that weren't its first.
         limits: How many versions each frame had when torch gave it up.
         saving_ns: Time of a step, in which devices wait if there are any.
+        spans: When torch.compile compiles these.
+        first_ns: How long the first compilations took that aren't among them.
     """
 
     rows: NDArray[np.int64]
@@ -47,6 +51,8 @@ class Compilations(NamedTuple):
     again: dict[int, int]
     limits: dict[int, int]
     saving_ns: int
+    spans: Intervals
+    first_ns: int
 
     @property
     def is_first(self) -> bool:
@@ -60,16 +66,34 @@ def compilations(facts: Facts) -> Compilations | None:
     compiles = map_categories(host["name"], is_compilation)
     if not compiles.any():
         return None
-    saving = facts.mean(facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"])
+    lengths = facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"]
     parent = host["parent"].to_numpy()
     rows = np.flatnonzero(compiles & (gather(nearest(compiles, parent), parent) == NONE) & _is_counted(facts))
     failures = _without_backend(facts, rows)
     limits = {frame: number for frame, number in _ids_within(facts, failures).items() if number > 0}
     rows = np.setdiff1d(rows, failures)
-    if facts.share(saving) < LEAST_SHARE or not rows.size:
-        return None
     again = {frame: number for frame, number in _ids(facts, rows).items() if number > 0}
-    return Compilations(rows, np.unique(host["step"].to_numpy()[rows]).size, again, limits, saving)
+    first_rows = _first_of_frames(facts, rows) if again else rows[:0]
+    spans, first_spans = merge([facts.host_spans["compiling"]]), merge([intervals_of(host[first_rows])])
+    others = without(spans, first_spans)
+    whole_ns, others_ns = (length_within(s, facts.windows.start, facts.windows.end) for s in (spans, others))
+    saving_ns = facts.mean((lengths * (others_ns / np.maximum(whole_ns, 1))).astype(np.int64))
+    rows = np.setdiff1d(rows, first_rows)
+    if facts.share(saving_ns) < LEAST_SHARE or not rows.size:
+        return None
+    steps = np.unique(host["step"].to_numpy()[rows]).size
+    return Compilations(rows, steps, again, limits, saving_ns, others, int((first_spans[1] - first_spans[0]).sum()))
+
+
+def _first_of_frames(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The compilations that are known to be the first of their frames, if they all are in one step."""
+    host = facts.trace.host_events
+    rows = np.flatnonzero(map_categories(host["name"], lambda name: compile_id(name) is not None).astype(bool))
+    around = nearest(np.isin(np.arange(host.height), compilations), host["parent"].to_numpy())[rows]
+    is_first = map_categories(host["name"], lambda name: (compile_id(name) or (0, 1))[1] == 0).astype(bool)[rows]
+    first_rows = np.setdiff1d(around[(around != NONE) & is_first], around[~is_first])
+    is_single_step = np.unique(host["step"].to_numpy()[first_rows]).size == 1
+    return first_rows if is_single_step else first_rows[:0]
 
 
 def _without_backend(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -108,12 +132,13 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
     location = location_at(facts.trace, *_start(facts, int(cost.rows[0])))
     where = f" One is called at `{function_name(location.caller)}`." if location and location.caller else ""
     verb = "recompiles" if cost.again else "compiles"
+    first = f" Not counted are first compilations, which take {text.time(cost.first_ns)}." if cost.first_ns else ""
+    often = "" if facts.is_whole else f" in {cost.steps} of {text.times(facts.count, facts.noun)}"
     yield Advice(
         "recompiles",
-        f"torch.compile {verb} in {cost.steps} of {text.times(facts.count, facts.noun)}, which takes "
-        f"{facts.percent(cost.saving_ns)} of {facts.unit}.",
+        f"torch.compile {verb}{often}, which takes {facts.percent(cost.saving_ns)} of {facts.unit}.",
         f"{text.times(cost.rows.size / facts.count, 'compilation')} {facts.per}: {facts.part(cost.saving_ns)}."
-        f"{which_frames}{where}{''.join(ends[:_NAMED])}",
+        f"{which_frames}{where}{''.join(ends[:_NAMED])}{first}",
         "Find the guard that fails with `TORCH_LOGS=recompiles`; pad inputs to a few shapes, or mark sizes that change "
         "(`torch._dynamo.mark_dynamic`, `dynamic=True`).",
         None,
@@ -121,7 +146,7 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
         "operators",
         "re:dynamo_timed",
         cost.saving_ns,
-        facts.host_candidate("compilations", facts.host_spans["compiling"]),
+        facts.host_candidate("compilations", cost.spans),
     )
 
 

@@ -9,7 +9,8 @@ from torch.profiler import ProfilerActivity, profile, schedule
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.reader import read
-from support.machine import MS, Machine
+from support.machine import MS, US, Machine
+from support.real_traces import CASES, MISSING
 
 
 def whole(x, weight):
@@ -157,3 +158,34 @@ def test_a_device_that_waits_between_the_graphs_of_a_cut_frame():
     assert by_rule["graph_breaks"].title.startswith("Graph breaks cut compiled code into pieces: 2 per step")
     assert by_rule["graph_breaks"].saving_ns == pytest.approx(6 * MS, rel=0.02)
     assert "host_bound" not in by_rule
+
+
+@pytest.mark.parametrize("first_steps", [(2,), range(5)])
+def test_a_first_compilation_is_unavoidable_unless_each_step_has_one(first_steps):
+    """A frame is compiled again in each step; another one for the first time, in a single step or, a new one, in each."""
+    machine = Machine(None)
+
+    def compile_frame(frame, number, ns):
+        def phases():
+            machine.work(US)
+            machine.op(f"_compile_data: compile_id={frame}/{number}", lambda: machine.work(ns))
+
+        machine.op("_compile.compile_inner (dynamo_timed)", phases)
+
+    def step(number):
+        compile_frame(0, number + 1, 4 * MS)
+        if number in first_steps:
+            compile_frame(number + 1, 0, 10 * MS)
+        machine.op("aten::mm", lambda: machine.work(5 * MS))
+
+    row = {row.rule: row for row in advice(Facts(machine.steps(step, 5)))}["recompiles"]
+    is_single = len(first_steps) == 1
+    assert row.saving_ns == pytest.approx((4 if is_single else 14) * MS, rel=0.02)
+    assert ("Not counted are first compilations, which take 10 ms." in row.evidence) == is_single
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason=MISSING)
+def test_of_two_compilations_of_a_function_the_second_can_be_saved():
+    row = {row.rule: row for row in advice(Facts(read(CASES / "two_compilations.json.gz")))}["recompiles"]
+    assert row.title == "torch.compile recompiles, which takes 29.3 % of the recording."
+    assert 4.3e9 < row.saving_ns < 4.5e9
