@@ -185,6 +185,7 @@ def test_the_summary_of_a_run_says_first_which_rank_is_slow(kinetoscope, cases, 
     assert "Make rank1 as fast as the other ranks first" in out
     assert "no_sync" not in out
     assert "no operator runs" in " ".join(out.split())
+    assert "Most of what rank 1 takes longer is in `tokenize`." in " ".join(out.split())
     shown = kinetoscope_tb.open(folder, run=run).summary()
     verdicts = [" ".join(text.split()).partition("Rank 1 ")[2].partition("Ranks, per")[0] for text in (shown, out)]
     assert verdicts[0] == verdicts[1] != ""

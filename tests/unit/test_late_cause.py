@@ -95,6 +95,19 @@ def test_the_one_step_in_which_a_rank_is_late_is_compared_with_that_of_others():
     assert named.evidence == " In this step `verify (checks.py:11)` takes 2 ms, on rank0 less than 2 % of any step."
 
 
+def test_an_annotation_that_only_the_late_rank_has_is_named_though_nothing_else_takes_the_others_time():
+    """Annotations are recorded without any option, so a rank that has none ran none."""
+    late, on_time = TraceBuilder(), TraceBuilder()
+    for step in range(STEPS):
+        late.step(step, step * 20 * MS, 20 * MS).annotation("tokenize", step * 20 * MS + MS, 3 * MS)
+        on_time.step(step, step * 20 * MS, 20 * MS)
+    named = with_cause(lateness(late.build(), on_time.build()))
+    assert named.culprit == Culprit(rank=1, worker="rank1", range="tokenize")
+    assert named.evidence == " In each step `tokenize` takes 3 ms, on rank0 less than 2 % of any step."
+    without_stacks = with_cause(lateness(host_steps((CHECK, 2)), on_time.build()))
+    assert without_stacks.culprit.function is None  # the other rank may have run it, too
+
+
 @pytest.mark.parametrize("rule", ["host_bound", "launch_bound"])
 def test_no_function_is_named_if_none_takes_the_late_rank_longer(rule):
     both = host_steps((COLLATE, 6)), host_steps((COLLATE, 5.9))

@@ -93,8 +93,11 @@ class Lateness:
 
     @property
     def is_compared(self) -> bool:
-        """Whether the functions of both ranks were recorded."""
-        return self.on_time is not None and bool(self.late.step_work) and bool(self.on_time.step_work)
+        """Whether both ranks recorded what takes time in the late one's steps; annotations need no option for that."""
+        if self.on_time is None:
+            return False
+        needs_stacks = any(work.culprit.function for work in self.late.step_work)
+        return bool(self.late.step_work) and (bool(self.on_time.step_work) or not needs_stacks)
 
 
 def with_cause(lateness: Lateness) -> Claim:
