@@ -113,8 +113,8 @@ def test_the_function_that_makes_the_host_take_longer_is_named(app: App, artifac
     labels = {"run": "labels", "worker": "rank0", "span": "9"}
     page = app.open("overview", **labels, base_run="labels", base_worker="rank0", base_span="5")
     answer = page.locator(".answer")
-    expect(answer).to_contain_text("data.py: check_labels takes 2.93 ms more per step: 0.07 → 3 ms.")
-    expect(answer.locator("code")).to_have_text("data.py: check_labels")
+    expect(answer).to_contain_text("check_labels (data.py) takes 2.93 ms more per step: 0.07 → 3 ms.")
+    expect(answer.locator("code")).to_have_text("check_labels (data.py)")
     expect(page.get_by_text("Largest change beyond noise")).to_contain_text(
         "data.py: check_labels (function), +2.93 ms"
     )

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from browser.app import address, watched
 from contract.running import serving
+from kinetoscope_tb.names.python_frames import function_name
 from kinetoscope_tb.views import RUN_VIEWS
 from support.simulated import Truth, simulated, write
 from support.waiting_run import LATE, write_waiting_run
@@ -185,7 +186,7 @@ def test_a_late_rank_has_the_same_words_and_action_on_the_overview_and_on_ranks(
         for view in ("overview", "rank_steps"):
             page.goto(f"{server.base}{ENTRY}{address(view=view, run='run', worker='rank0', span='1')}")
             sentence = page.get_by_role("region", name="Ranks", exact=True).first
-            expect(sentence).to_contain_text(f"is in {LATE[1]}", timeout=60_000)
+            expect(sentence).to_contain_text(f"is in {function_name(LATE[1])}", timeout=60_000)
             expect(sentence).to_contain_text("Shorten what the host does between launches")
 
 

@@ -68,7 +68,7 @@ def assert_unchanged_delays_give_the_recorded_times(graph):
 
 def assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together):
     graph = explained.graph
-    idle = UsualStep(0, 1, 1, 1, 1, is_steady=True)  # nothing bounds the host
+    idle = UsualStep(0, 1, 1, 1, 1, is_steady=True, most_cost_ns=1)  # nothing bounds the host
     what_if = replace(explained.what_if, pace=replace(explained.what_if.pace, usual=idle))
     small = patch.multiple("kinetoscope_tb.critical_path.what_if", _MOST_VALUES=16 * together, _REACH=4)
     with small:  # so that some nodes wait for far ones

@@ -27,7 +27,7 @@ def test_a_program_with_record_says_who_failed_and_where(tmp_path):
     assert (result.status, answer["kind"], answer["culprits"]) == (2, "exception", [1])
     assert answer["sentence"].startswith("Rank 1 raised KeyError: 'label', in load_batch (recorded_errors.py:")
     assert answer["evidence"] == [
-        f"It was at {JOBS}:21 in load_batch, called from {JOBS}:29 in main.",
+        f"It was in load_batch ({JOBS}:21), called from main ({JOBS}:29).",
         "The first exception behind it is ValueError: invalid literal for int() with base 10: 'batch 5'.",
     ]
     assert [row["end"] for row in answer["ranks"]] == ["left nothing", "raised KeyError"]

@@ -16,9 +16,8 @@ from ..measures.calls.matrix_work import element_count, input_elements
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import computing_on_host
 from ..measures.time.idle import Windows
-from ..names.device_work import copies_to_device, copies_to_host, is_pageable
+from ..names.device_work import copies_to_device, copies_to_host, is_pageable, is_view
 from ..names.python_frames import collects_garbage
-from ..names.tensor_views import is_view
 from ..trace import Trace
 from .model import INPUTS
 

@@ -96,3 +96,17 @@ def copies_between_devices(name: str) -> bool:
 def is_pageable(name: str) -> bool:
     """Whether a copy of this name goes to or from pageable memory of the host, which takes longer than pinned."""
     return bool(_PAGEABLE.search(name))
+
+
+_VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("as_strided", "view", "t", "transpose", "permute", "expand", "select", "slice", "unsqueeze", "squeeze"),
+        *("detach", "alias", "narrow", "_reshape_alias", "resolve_conj", "resolve_neg"),
+    )
+)
+
+
+def is_view(name: str) -> bool:
+    """Whether an operator of this name computes nothing, but returns a view of its input."""
+    return name in _VIEWS

@@ -681,7 +681,7 @@ def test_a_cost_of_every_step_that_can_be_acted_on_has_its_size_also_below_a_ten
     claim = row(uneven_steps(COSTS[rule], frac), rule)
     assert claim["saving_frac"] == pytest.approx(frac, rel=0.08)
     if rule == "host_bound":
-        assert claim["title"].endswith(" in `train.py(40): log_images`.")
+        assert claim["title"].endswith(" in `log_images (train.py:40)`.")
 
 
 @pytest.mark.parametrize("rule", COSTS)

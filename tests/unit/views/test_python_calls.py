@@ -102,7 +102,7 @@ def test_functions_of_python_torch_and_other_packages_are_library():
         ("a/b (c).py(12): <listcomp>", "<listcomp>", "a/b (c).py", 12),
         ("<built-in method add of Tensor object at 0x7f12>", "<built-in method add of Tensor object>", None, None),
         ("nn.Module: Linear_0", "nn.Module: Linear_0", None, None),
-        ("x(1): y(2): z", "z", "x(1): y", 2),
+        ("x.py(1): y(2): z", "z", "x.py(1): y", 2),
         ("odd(99999999999): f", "odd(99999999999): f", None, None),
         ("two\nlines.py(3): f", "f", "two\nlines.py", 3),
         ("", "", None, None),

@@ -12,8 +12,8 @@ from ...arrays.gather import map_categories
 from ...arrays.intervals import Ints
 from ...measures.recording.lost_launches import kernel_launches
 from ...names import text
+from ...names.device_work import is_view
 from ...names.regex import regex
-from ...names.tensor_views import is_view
 from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
 from . import limits
