@@ -104,8 +104,8 @@ def test_the_simulated_step_is_as_long_as_the_timed_one():
 
 
 def with_loader(allocations):
-    """Steps of 40 ms, 35 of which wait for a loader; the ones before found 10 batches that had been loaded ahead."""
-    machine = Machine(None, kinetoscope={"usual_step": {"median_ns": 5 * MS, "steps": 10}})
+    """Steps of 40 ms, 35 of which wait for a loader; the ones before found 3 batches that had been loaded ahead."""
+    machine = Machine(None, kinetoscope={"usual_step": {"median_ns": 5 * MS, "steps": 3}})
 
     def step(_):
         machine.load(35 * MS)
@@ -122,7 +122,7 @@ def test_recording_costs_no_more_than_its_events_can():
     assert (usual.is_explained, usual.mean_ns(40 * MS)) == (False, pytest.approx(26.5 * MS, rel=0.01))
     (found,) = (diagnostic for diagnostic in diagnose(many) if diagnostic.rule == "recording_slows_steps")
     assert (
-        "or more: recording an event of the host costs at most 15 µs; the median of 10 steps timed without it is 5 ms, "
+        "or more: recording an event of the host costs at most 15 µs; the median of 3 steps timed without it is 5 ms, "
         "for other reasons too)"
     ) in found.fault.clause
     assert next(iter(rows(many))) == "data_loading"

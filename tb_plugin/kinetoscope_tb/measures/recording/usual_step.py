@@ -25,6 +25,8 @@ _FEW_STEPS = 3
 The first ones of a training may compile and allocate, and so take longer: then recording seems to slow steps less than
 it does. While the host runs ahead of its devices, steps are shorter than they can be in the long run, in which no step
 takes less time than a device needs for it."""
+_FIRST_STEPS = 8
+"""Fewer steps without a profiler may be unlike later ones: they find batches that were loaded ahead."""
 MOST_EVENT_NS = 15_000
 """The most that recording an event of the host costs.
 
@@ -121,7 +123,7 @@ def timed_step(trace: Trace) -> UsualStep | None:
     fast, low, median, high = (int(ns) for ns in np.quantile(end - start, _QUANTILES))
     is_steady = start.size < _FEW_FOR_QUARTILES or high - low <= _UNSTEADY * median
     busy_ns = _busy_ns(trace) // trace.steps.height
-    most_cost_ns = round(MOST_EVENT_NS * _host_events(trace, start, end))
+    most_cost_ns = round(MOST_EVENT_NS * _host_events(trace, start, end)) if count < _FIRST_STEPS else median
     return UsualStep(usual_ns, count, busy_ns, median if is_steady else fast, int(start.size), is_steady, most_cost_ns)
 
 
