@@ -274,13 +274,21 @@ def _without_summaries(lines: Iterable[list[Any]]) -> Iterator[list[Any]]:
     """Replace each summary by the step and the news in it, whose own lines may be lost; each stands once."""
     identities = set()
     for line in lines:
-        step, news = latest_of([line]) if line[0] == "l" else (None, [])
-        pieces = [["n", *piece] for piece in news if is_valid_news(piece[0], piece[1])]
-        for piece in [*pieces, *([["s", *step]] if step else [])] if line[0] == "l" else [line]:
+        for piece in _pieces(line) if line[0] == "l" else [line]:
             identity = _identity(piece)
             if identity is None or identity not in identities:
                 identities.add(identity)
                 yield piece
+
+
+def _pieces(summary: list[Any]) -> Iterator[list[Any]]:
+    """Return the lines that a summary repeats: news, and the last step."""
+    step, news = latest_of([summary])
+    for kind, value, ns in news:
+        if is_valid_news(kind, value):
+            yield ["n", kind, value, ns]
+    if step is not None:
+        yield ["s", *step]
 
 
 def _identity(line: list[Any]) -> tuple[Any, ...] | None:

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints, exclusive_lengths, merge, without
 from ..arrays.nesting import nearest
-from ..measures.python.whereabouts import locations
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
 from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
-from ..names.python_frames import function_name, runs_backward
+from ..names.python_frames import runs_backward
 from ..names.roles import axis_of_group
+from .culprit import in_program
 from .facts import Facts
 from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Culprit, Exposure, KindOfCalls, OpenQuestion
 
@@ -191,20 +191,16 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
 
 
 def _caller(facts: Facts, calls: pl.DataFrame) -> tuple[str, Culprit]:
-    """The function of the program that makes most of some calls, behind their number; empty if there is none."""
-    op = calls["op"].to_numpy()
-    op = op[op != NONE]
-    if op.size < _MOSTLY * calls.height:
+    """The function of the program that makes most of some calls, behind their number; empty if there is none.
+
+    The backward pass is none: there buckets of gradients are exchanged.
+    """
+    start = gather(facts.trace.host_events["start_ns"].to_numpy(), calls["op"].to_numpy())
+    start = start[start != NONE]
+    if start.size < _MOSTLY * calls.height:
         return "", Culprit()
-    spans = merge([intervals_of(facts.trace.host_events[op])])
-    shares: dict[str, float] = {}
-    for location, share in locations(facts.trace, facts.host_time.thread, spans):
-        if location.caller and not runs_backward(location.frame):  # there buckets of gradients are exchanged
-            shares[location.caller] = shares.get(location.caller, 0.0) + share
-    caller = max(shares, key=shares.__getitem__, default="")
-    if not caller or shares[caller] < _MOSTLY or facts.is_training_loop(caller):
-        return "", Culprit()
-    return f", most of them in `{function_name(caller)}`", Culprit(function=caller)
+    instants = merge([(start, start + 1)])  # equal ones: of calls, not of their time
+    return in_program(facts, instants, "them", counts=lambda frame: not runs_backward(frame))
 
 
 def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descriptions: pl.Series) -> NDArray[np.bool_]:

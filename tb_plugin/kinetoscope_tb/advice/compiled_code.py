@@ -88,10 +88,9 @@ def compilations(facts: Facts) -> Compilations | None:
 def _first_of_frames(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[np.int64]:
     """The compilations that are known to be the first of their frames, if they all are in one step."""
     host = facts.trace.host_events
-    rows = np.flatnonzero(map_categories(host["name"], lambda name: compile_id(name) is not None).astype(bool))
-    around = nearest(np.isin(np.arange(host.height), compilations), host["parent"].to_numpy())[rows]
+    rows, around = _ranges_with_id(facts, compilations)
     is_first = map_categories(host["name"], lambda name: (compile_id(name) or (0, 1))[1] == 0).astype(bool)[rows]
-    first_rows = np.setdiff1d(around[(around != NONE) & is_first], around[~is_first])
+    first_rows = np.setdiff1d(around[is_first], around[~is_first])
     is_single_step = np.unique(host["step"].to_numpy()[first_rows]).size == 1
     return first_rows if is_single_step else first_rows[:0]
 
@@ -108,12 +107,18 @@ def _without_backend(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[n
     return np.setdiff1d(compilations[of_frame[compilations]], around)
 
 
-def _ids_within(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
-    """The number of the last compilation of each frame within some compilations, as far as ranges say it."""
+def _ranges_with_id(facts: Facts, compilations: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The ranges within some compilations that say what is compiled, and the compilation around each."""
     host = facts.trace.host_events
     rows = np.flatnonzero(map_categories(host["name"], lambda name: compile_id(name) is not None).astype(bool))
     around = nearest(np.isin(np.arange(host.height), compilations), host["parent"].to_numpy())[rows]
-    names = host["name"].gather(rows[around != NONE]).unique().cast(pl.String)
+    return rows[around != NONE], around[around != NONE]
+
+
+def _ids_within(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
+    """The number of the last compilation of each frame within some compilations, as far as ranges say it."""
+    rows, _ = _ranges_with_id(facts, compilations)
+    names = facts.trace.host_events["name"].gather(rows).unique().cast(pl.String)
     return dict(sorted(identity for identity in map(compile_id, names) if identity is not None))
 
 
@@ -132,7 +137,9 @@ def recompiles(facts: Facts) -> Iterator[Advice]:
     location = location_at(facts.trace, *_start(facts, int(cost.rows[0])))
     where = f" One is called at `{function_name(location.caller)}`." if location and location.caller else ""
     verb = "recompiles" if cost.again else "compiles"
-    first = f" Not counted are first compilations, which take {text.time(cost.first_ns)}." if cost.first_ns else ""
+    first = (
+        f" Not counted are first compilations, which take {text.time(cost.first_ns)} in all." if cost.first_ns else ""
+    )
     often = "" if facts.is_whole else f" in {cost.steps} of {text.times(facts.count, facts.noun)}"
     yield Advice(
         "recompiles",

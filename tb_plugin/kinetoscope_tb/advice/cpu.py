@@ -33,7 +33,7 @@ from ..names.tensor_cores import is_matrix_op
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
 from .host import DENSE_GRADIENT, SPARSE, grouped_update
-from .interpreter_lock import REMEDY, lock_holder
+from .interpreter_lock import REMEDY, lock_holder, processor_use
 from .kernel_text import DOUBLES_FASTER, IN_FLOAT, has_doubles, use_fused
 from .model import Advice, Candidate, ClearedTopic, Culprit
 
@@ -120,8 +120,7 @@ class _OffProcessor(NamedTuple):
 
 def _off_processor(facts: Facts) -> _OffProcessor | None:
     """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more."""
-    windows, is_counted = facts.windows, facts.is_counted
-    use = ProcessorUse.of(facts.trace, windows.start[is_counted], windows.end[is_counted])
+    use = processor_use(facts)
     if use is None or use.machine is None:
         return None
     parts = facts.host_time.lengths

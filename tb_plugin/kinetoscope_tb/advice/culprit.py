@@ -154,13 +154,21 @@ def culprit_of_kind(kind: str, name: str) -> Culprit:
     return Culprit(operator=name) if kind == "operator" else Culprit(range=name)
 
 
-def in_program(facts: Facts, spans: Intervals) -> tuple[str, Culprit]:
+def in_program(
+    facts: Facts, spans: Intervals, of: str = "it", counts: Callable[[str], bool] = bool
+) -> tuple[str, Culprit]:
     """The function of the program that the main thread is in for most of some time, as the end of a sentence.
 
     Empty without stacks, and where that is the training loop.
+
+    Args:
+        facts: Of the trace.
+        spans: The time.
+        of: What most of lies in it, as a pronoun.
+        counts: Whether an innermost frame of this name does.
     """
-    shares = callers(facts.trace, facts.host_time.thread, spans)
+    shares = callers(facts.trace, facts.host_time.thread, spans, counts)
     caller, share = shares[0] if shares else ("", 0.0)
     if share < _MOST or facts.is_training_loop(caller):
         return "", Culprit()
-    return f", most of it in `{function_name(caller)}`", Culprit(function=caller)
+    return f", most of {of} in `{function_name(caller)}`", Culprit(function=caller)

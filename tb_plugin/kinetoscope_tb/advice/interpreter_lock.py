@@ -18,6 +18,7 @@ from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.python_frames import function_name, is_wait
+from ..trace.results import once_per_trace
 from .facts import Facts
 
 _MOST = 0.7  # of the time
@@ -78,18 +79,24 @@ def lock_holder(facts: Facts, spans: Intervals) -> LockHolder | None:
     return max(holders, key=lambda holder: holder.share, default=None)
 
 
+@once_per_trace
+def processor_use(facts: Facts) -> ProcessorUse | None:
+    """How many cores the process and the machine used in the steps that count; None if counters don't tell."""
+    windows, is_counted = facts.windows, facts.is_counted
+    return ProcessorUse.of(facts.trace, windows.start[is_counted], windows.end[is_counted])
+
+
 def _may_run(facts: Facts, threads: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Whether each of some threads can be said to run the function that it is in.
 
-    A thread of which no call began or ended while the profiler ran isn't traced: it may sleep in that function. Then
-    the counters must show that the process used a core all the time.
+    A thread of which no call ended while the profiler ran may not be traced, and sleep in that function. Then the
+    counters must show that the process used a core all the time.
     """
     calls = facts.trace.python_calls
     start, dur, thread = (calls[name].to_numpy() for name in ("start_ns", "dur_ns", "thread"))
     is_open = start + dur >= facts.trace.window[1]
     traced_threads = np.unique(thread[~is_open])
-    windows, is_counted = facts.windows, facts.is_counted
-    use = ProcessorUse.of(facts.trace, windows.start[is_counted], windows.end[is_counted])
+    use = processor_use(facts)
     return np.isin(threads, traced_threads) | (use is not None and use.cores >= _USES_A_CORE)
 
 

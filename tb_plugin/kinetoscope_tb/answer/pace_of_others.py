@@ -21,7 +21,6 @@ FrameOf = Callable[[str, Mapping[str, object]], pl.DataFrame]
 WHAT_IF = "what_if"
 RANK_STEPS = "rank_steps"
 _SAVED = ("saved_ns", "saved_low_ns", "saved_high_ns")
-_DEFAULT_PERCENT = 50
 
 
 @dataclass(frozen=True)
@@ -102,17 +101,12 @@ def what_if_in_run(
 def _row_at_pace(
     row: dict[str, Any], less: str | None, savings: Mapping[str, int | None], pace: PaceOfOthers, frame_of: FrameOf
 ) -> dict[str, Any]:
-    percents = dict.fromkeys([row["rule"]], str(_DEFAULT_PERCENT)) if less is None else _percents(less)
-    rest = {rule: percent for rule, percent in percents.items() if not pace.bounds(rule, savings.get(rule))}
-    if len(rest) == len(percents):
+    parts = [row["rule"]] if less is None else less.split(",")
+    rest = [part for part in parts if not pace.bounds(rule := part.partition(":")[0], savings.get(rule))]
+    if len(rest) == len(parts):
         return row
-    less_of_rest = ",".join(f"{rule}:{percent}" for rule, percent in rest.items())
-    of_rest = frame_of(WHAT_IF, {"less": less_of_rest}).row(0, named=True)
+    of_rest = frame_of(WHAT_IF, {"less": ",".join(rest)}).row(0, named=True)
     most = {name: (of_rest[name] or 0) + pace.most_ns for name in _SAVED}
     ends = {name: None if row[name] is None else min(row[name], most[name]) for name in _SAVED}
     now_ns, saved_ns = row["now_ns"], ends["saved_ns"]
     return {**row, **ends, "step_ns": now_ns - saved_ns, "saved_frac": saved_ns / now_ns if now_ns else None}
-
-
-def _percents(less: str) -> dict[str, str]:
-    return dict(part.split(":") for part in less.split(",") if part)

@@ -131,7 +131,7 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
 
 def _by(steps: UsualStep) -> str:
     """What the length of a step without the profiler is known by."""
-    if not steps.is_explained and steps.host_ns >= steps.busy_ns:
+    if not steps.is_explained:
         steps_text = text.times(steps.usual_count, "step")
         return (
             f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median of "

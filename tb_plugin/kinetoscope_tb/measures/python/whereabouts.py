@@ -5,6 +5,7 @@ A frame of the program is the innermost one around an instant that belongs to no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -77,14 +78,18 @@ def locations(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Locatio
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
 
-def callers(trace: Trace, thread: int, spans: Intervals) -> list[tuple[str, float]]:
+def callers(
+    trace: Trace, thread: int, spans: Intervals, counts: Callable[[str], bool] = bool
+) -> list[tuple[str, float]]:
     """The frames of the program that a thread is in during some spans, whatever these call, with their shares of them.
+
+    What they call counts only if `counts` is true of the innermost frame.
 
     The largest comes first; what lies in no frame of the program is in none.
     """
     shares: dict[str, float] = {}
     for location, share in locations(trace, thread, spans):
-        if location.caller:
+        if location.caller and counts(location.frame):
             shares[location.caller] = shares.get(location.caller, 0.0) + share
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 

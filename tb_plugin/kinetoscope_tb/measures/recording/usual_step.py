@@ -48,7 +48,7 @@ class UsualStep:
             tenths of them take.
         recorded_count: How many of them count: the complete ones, or all if none is complete.
         is_steady: Whether they don't differ much.
-        most_cost_ns: The most that recording one can cost, by the events of its host.
+        most_cost_ns: The most that recording one can cost: by the events of its host where few were timed, else all.
     """
 
     host_ns: int
@@ -61,8 +61,8 @@ class UsualStep:
 
     @property
     def is_explained(self) -> bool:
-        """Whether recording explains all that a recorded step takes longer."""
-        return self.sure_ns - self.host_ns <= self.most_cost_ns
+        """Whether recording explains all that a recorded step takes longer, or the device does."""
+        return self.sure_ns - self.most_cost_ns <= max(self.host_ns, self.busy_ns)
 
     @property
     def is_slowed(self) -> bool:
