@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 
 from browser.app import FAULTS, App
 from browser.traces import sources
+from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -154,7 +155,7 @@ def test_what_the_rows_go_by_is_marked_and_in_sight(app: App, view: str, width: 
     app.page.set_viewport_size({"width": width, "height": 900})
     page = app.open(view, run="h100/training")
     expect(page.get_by_role("treegrid").first.locator("th[aria-sort]")).to_have_count(1)
-    assert page.evaluate(FAULTS, False) == []
+    wait_for(lambda: page.evaluate(FAULTS, False), is_right=lambda faults: faults == [])  # kernels' labels come later
 
 
 def test_a_view_of_python_offers_threads_only_where_there_are_several(app: App):

@@ -1,6 +1,7 @@
 """Processes of pytest side by side: one more than cores, and what waits starts first."""
 
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     sort_by_start(items, [Path(__file__).parent / "browser"])
 """
+TESTS = Path(__file__).parents[1]
 WAITING = ("browser", "unit/trainings")
 FILES = {  # name: tests, whether they are slow
     "unit/test_names.py": (9, False),
@@ -60,7 +62,8 @@ def test_there_is_one_process_more_than_cores(monkeypatch):
 
 
 @pytest.mark.slow
-def test_processes_of_pytest_take_what_waits_first(pytester):
+def test_processes_of_pytest_take_what_waits_first(pytester, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(**{"test_names": "def test_names(): pass", "browser/test_page": "def test_page(): pass"})
     options = ("-n", "auto", "--dist=loadfile", "--no-loadscope-reorder", "--maxprocesses=1", "-v")
