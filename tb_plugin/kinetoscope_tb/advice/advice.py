@@ -34,7 +34,14 @@ from . import (
     server_host,
     warm_up,
 )
-from .extra_work import grouped_optimizer, growing_inputs, longer_host_steps, longer_steps, recomputation
+from .extra_work import (
+    anomaly_detection,
+    grouped_optimizer,
+    growing_inputs,
+    longer_host_steps,
+    longer_steps,
+    recomputation,
+)
 from .facts import LEAST_SHARE, Facts, launched_within
 from .faults import EVERYTHING, RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .lost_rows import lost_rows
@@ -116,6 +123,7 @@ _RULES = (
     device.memory,
     kernels.kernels,
     recomputation,
+    anomaly_detection,
     longer_steps,
     longer_host_steps,
     growing_inputs,

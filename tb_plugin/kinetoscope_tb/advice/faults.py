@@ -67,7 +67,14 @@ RESTS_ON: dict[str, _Numbers] = {
     **dict.fromkeys(
         (
             *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
-            *("small operators", "double_precision", "longer_host_steps", "operator_loop", "python_operator"),
+            *(
+                "small operators",
+                "double_precision",
+                "longer_host_steps",
+                "operator_loop",
+                "python_operator",
+                "anomaly_detection",
+            ),
         ),
         _HOST,
     ),

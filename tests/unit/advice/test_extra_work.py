@@ -74,6 +74,79 @@ def test_on_the_host_operators_run_again_too(has_hook):
     assert rows(machine.steps(step, 6))["recomputation"].saving_ns == pytest.approx(3 * MS, rel=0.02)
 
 
+def search_for_nan(machine, *names):
+    """An operator of the forward pass; its function of the backward pass, and the operators below it that follow."""
+
+    def function():
+        machine.op("MmBackward0", lambda: machine.op("aten::mm", lambda: machine.work(6 * MS)))
+        for name in names:
+            machine.op(name, lambda: machine.work(MS // 2))
+
+    machine.op("aten::mm", lambda: machine.work(2 * MS))
+    machine.op(ENGINE + "MmBackward0", function)
+
+
+CHECK = ("aten::isnan", "aten::_is_any_true", "aten::item")
+
+
+def test_anomaly_detection_is_named_with_its_checks():
+    machine = Machine(None)
+    claim = rows(machine.steps(lambda _: search_for_nan(machine, *CHECK), 6))["anomaly_detection"]
+    assert claim.title == "Anomaly detection is on: autograd looks for NaN in gradients for 15.8 % of every step."
+    assert claim.saving_ns == pytest.approx(1.5 * MS, rel=0.02)
+    assert "It checks 1 gradients per step; it also stores" in claim.evidence
+    assert claim.evidence.endswith("which only a recording with stacks shows.")
+
+
+def test_stacks_of_forward_operators_are_part_of_anomaly_detection():
+    machine = Machine(None)
+
+    def step(_):
+        machine.op("aten::mm", lambda: machine.function("torch/fx/traceback.py(497): format_stack", store))
+        search_for_nan(machine, *CHECK)
+
+    def store():
+        machine.work(2 * MS)
+
+    claim = rows(machine.steps(step, 6))["anomaly_detection"]
+    assert claim.saving_ns == pytest.approx(3.5 * MS, rel=0.02)
+    assert claim.evidence.endswith("that needs a gradient, for 2 ms per step.")
+
+
+@pytest.mark.parametrize("names", [("aten::isnan", "aten::any", "aten::item"), ("aten::item",)])
+def test_a_hook_that_reads_a_gradient_is_no_anomaly_detection(names):
+    machine = Machine(None)
+    assert "anomaly_detection" not in rows(machine.steps(lambda _: search_for_nan(machine, *names), 6))
+
+
+def test_a_check_outside_of_the_backward_pass_is_no_anomaly_detection():
+    machine = Machine(None)
+
+    def step(_):
+        machine.op("aten::mm", lambda: machine.work(6 * MS))
+        machine.op("aten::_is_any_true", lambda: machine.work(MS))
+
+    assert "anomaly_detection" not in rows(machine.steps(step, 6))
+
+
+def test_anomaly_detection_waits_for_the_device():
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(4 * MS, op="aten::mm")
+        machine.op(ENGINE + "MmBackward0", check)
+        machine.kernel(2 * MS, op="aten::mm")
+
+    def check():
+        machine.kernel(MS, op="aten::isnan")
+        machine.kernel(MS, op="aten::_is_any_true")
+        machine.op("aten::item", lambda: machine.work(MS))
+
+    claim = rows(machine.steps(step, 6))["anomaly_detection"]
+    assert "and waits for the GPU to say so" in claim.evidence
+    assert claim.saving_ns >= 2 * MS
+
+
 def test_a_backward_pass_without_checkpoints_recomputes_nothing():
     machine = Machine()
     trace = machine.steps(lambda _: machine.op(ENGINE + "MmBackward0", lambda: machine.kernel(8 * MS)), 6)
