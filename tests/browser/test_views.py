@@ -12,9 +12,8 @@ from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from browser.app import FAULTS, App
+from browser.app import ENTRY, FAULTS, App, address
 from browser.traces import sources
-from support.waiting import wait_for
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -155,7 +154,21 @@ def test_what_the_rows_go_by_is_marked_and_in_sight(app: App, view: str, width: 
     app.page.set_viewport_size({"width": width, "height": 900})
     page = app.open(view, run="h100/training")
     expect(page.get_by_role("treegrid").first.locator("th[aria-sort]")).to_have_count(1)
-    wait_for(lambda: page.evaluate(FAULTS, False), is_right=lambda faults: faults == [])  # kernels' labels come later
+    assert page.evaluate(FAULTS, False) == []
+
+
+def test_no_kernel_is_shown_before_the_state_that_has_its_label(app: App):
+    page, held = app.page, []
+    page.route("**/state?*", lambda route: held.append(route))
+    with page.expect_response("**/view?*view=kernels*"):
+        page.goto(f"/{ENTRY}{address(view='kernels', run='h100/training')}")
+    rows = page.get_by_role("treegrid")
+    expect(page.locator(".skeleton").first).to_be_visible()
+    expect(rows).to_have_count(0)
+    assert held
+    page.unroute("**/state?*")  # which lets them go on
+    expect(rows.first).to_be_visible()
+    assert page.evaluate(FAULTS, False) == []
 
 
 def test_a_view_of_python_offers_threads_only_where_there_are_several(app: App):
