@@ -70,7 +70,7 @@ def test_a_running_job_records_what_the_page_asks_for(page: Page, address: str, 
         span = opens.inner_text().split()[-1]
         opens.click()
         expect(dialog).to_have_count(0)
-        expect(page.get_by_label("Run", exact=True)).to_have_value("job")
+        expect(page.get_by_role("combobox", name="Run", exact=True)).to_have_value("job")
         expect(page.get_by_label("Span", exact=True)).to_have_value(span)
         expect(page.get_by_role("heading", level=1)).to_have_text("Overview", timeout=60_000)
         expect(page.locator("main")).to_contain_text(f"{int(span) - 2}–{int(span) - 1}, 2 complete")

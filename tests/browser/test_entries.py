@@ -204,7 +204,7 @@ def test_a_run_is_found_by_a_regular_expression(app: App):
     box.fill("^many_st")
     box.press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_label("Run", exact=True)).to_have_value("many_steps")
+    expect(page.get_by_role("combobox", name="Run", exact=True)).to_have_value("many_steps")
 
 
 def test_a_long_name_wraps_where_the_page_is_narrow(app: App):

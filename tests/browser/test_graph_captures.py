@@ -57,7 +57,7 @@ def test_another_capture_can_be_chosen_and_is_in_the_address(page: Page, server:
         choice.select_option("none")
         expect(main).to_contain_text("no capture found")
         expect(main).not_to_contain_text("aten::linear")
-        page.get_by_label("Run", exact=True).select_option("plain")
+        page.get_by_role("combobox", name="Run", exact=True).select_option("plain")
         expect(choice).to_have_count(0)
 
 

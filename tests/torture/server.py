@@ -10,6 +10,7 @@ Whatever lasts too long is killed. The processes end with this one.
 """
 
 import ctypes
+import faulthandler
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ from torture import training
 from torture.permissions import heed_permissions
 
 PR_SET_PDEATHSIG = 1
+STACKS_S = 240  # a training that lasts as long writes its stacks, before it is killed
 
 
 def start(folder, arguments, environ, *, is_weak=False):
@@ -39,6 +41,7 @@ def start(folder, arguments, environ, *, is_weak=False):
     code = 1
     try:
         become(folder, environ, is_weak=is_weak)
+        faulthandler.dump_traceback_later(STACKS_S)
         training.Training(**arguments).run()
         code = 0
     except SystemExit as left:
