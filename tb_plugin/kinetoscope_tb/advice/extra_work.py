@@ -36,7 +36,9 @@ _FRAME = re.compile(r"torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recomput
 _OF_ENGINE = re.compile(r"^autograd::engine::evaluate_function: ")
 _SEARCH = "aten::_is_any_true"
 _SEARCHES = frozenset(("aten::isnan", _SEARCH, "aten::item"))
-_STORES_STACK = re.compile(r"(?:^|[/\\])traceback\.py\(\d+\): format_stack$")  # anomaly_mode's metadata of a function
+_STORES_STACK = re.compile(
+    r"(?:^|[/\\])torch[/\\]fx[/\\]traceback\.py\(\d+\): format_stack$"
+)  # anomaly_mode's metadata of a function
 _GROUPED, _LAST_OF_ADAM = "aten::_foreach_", "aten::_foreach_addcdiv_"
 _PASSES_OF_FUSED = 7 / 4  # times those of the last operator
 _LONGER = 1.5  # times the median step
@@ -530,7 +532,8 @@ def anomaly_detection(facts: Facts) -> Iterator[Advice]:
     is_checked = np.zeros(host.height, np.bool_)
     is_checked[parent[looks & (parent != NONE)]] = True
     is_checked &= map_categories(host["name"], lambda name: bool(_OF_ENGINE.search(name)))
-    searches = map_categories(host["name"], _SEARCHES.__contains__) & gather(is_checked, parent, missing=False)
+    is_in_check = gather(is_checked, parent, missing=False)
+    searches = map_categories(host["name"], _SEARCHES.__contains__) & is_in_check
     if not searches.any():
         return
     stores = intervals_of(calls, map_categories(calls["name"], lambda name: bool(_STORES_STACK.search(name))))
@@ -539,21 +542,19 @@ def anomaly_detection(facts: Facts) -> Iterator[Advice]:
     lengths, stacks_ns = (length_within(part, facts.windows.start, facts.windows.end) for part in (spans, stores))
     if not facts.is_worth(lengths):
         return
-    step = host["step"].to_numpy()[looks & gather(is_checked, parent, missing=False)]
+    step = host["step"].to_numpy()[looks & is_in_check]
     per_step = np.bincount(step[step >= 0], minlength=facts.is_counted.size)[facts.is_counted].mean()
     waits = f", and waits for {facts.device} to say so" if facts.has_device else ""
-    takes = (
-        f", for {text.time(facts.mean(stacks_ns))} {facts.per}"
-        if stacks_ns.any()
-        else ", which only a recording with stacks shows"
-    )
+    bound, limit = ("at least ", ", which only a recording with stacks shows") if calls.is_empty() else ("", "")
+    takes = f", for {text.time(facts.mean(stacks_ns))} {facts.per}" if stacks_ns.any() else limit
     launches = launched_within(trace, checks)
     candidate = replace(facts.host_candidate("anomaly detection", spans), rows=np.flatnonzero(launches))
     yield Advice(
         "anomaly_detection",
-        f"Anomaly detection is on: autograd looks for NaN in gradients for {facts.of_steps(lengths)}.",
-        f"{facts.part_of(lengths)}{facts.recurs(lengths)}. It checks {text.digits(float(per_step))} gradients "
-        f"{facts.per}{waits}; it also stores the Python stack of every operator that needs a gradient{takes}.",
+        f"Anomaly detection is on, and takes {bound}{facts.of_steps(lengths)}.",
+        f"{facts.part_of(lengths)}{facts.recurs(lengths)}. Autograd looks for NaN in "
+        f"{text.times(round(per_step), 'gradient')} {facts.per}{waits}; it also stores the Python stack of every "
+        f"operator that needs a gradient{takes}.",
         "Turn it on only to find where a NaN comes from: remove `torch.autograd.set_detect_anomaly(True)`, "
         "`detect_anomaly()` or the trainer's `detect_anomaly=True`.",
         None,
