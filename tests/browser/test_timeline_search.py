@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from browser.app import ENTRY, App, HeldResponses, address
+from browser.app import App, HeldResponses
 from browser.timeline_page import rests
 from browser.traces import sources
 
@@ -127,17 +127,6 @@ def test_a_row_of_a_view_shows_its_slices_and_links_back(app: App, view: str, na
     expect(count(page)).to_have_text(re.compile(f"^{matches} results?$"))
     page.go_back()
     expect(page.locator(".row-drawer")).to_be_visible()
-
-
-def test_a_table_that_is_drawn_before_the_labels_of_its_kernels_gets_them(app: App):
-    page = app.page
-    page.goto("about:blank")
-    held = HeldResponses(page, "**/state?*")
-    page.goto(f"/{ENTRY}{address(view='kernels', **PLACE)}")
-    expect(page.locator("tr.row").first).to_be_visible()
-    expect(page.locator("tr.row", has_text=KERNEL)).to_have_count(0)
-    held.release()
-    expect(page.locator("tr.row", has_text=KERNEL)).to_have_count(1)
 
 
 def test_a_step_is_shown_in_the_timeline(app: App):

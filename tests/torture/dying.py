@@ -205,7 +205,7 @@ def train(name):
         for step in itertools.count():
             if step == STEPS:
                 (FOLDER / f"{name}.{RANK}").write_text(str(os.getpid()))
-                wait_for_journals(FOLDER / name, size, f'["s",{STEPS - 1},')
+                wait_for_journals(tracer, FOLDER / name, size, f'["s",{STEPS - 1},')
                 exchange()
                 if name == "leaves" and RANK == 1:
                     break

@@ -241,7 +241,7 @@ def train(name):
     with Tracer(FOLDER, run=name, schedule=on_request, system=(), scalars=False, hang_after_s=AFTER_S) as tracer:
         for step in itertools.count():
             if step == STEP - 1:  # not in the next one, whose reports then might be of this
-                wait_for_journals(FOLDER / name, size)
+                wait_for_journals(tracer, FOLDER / name, size)
             if step == STEP:
                 if name == "leaves" and RANK == 1:
                     break

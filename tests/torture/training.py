@@ -216,9 +216,17 @@ class Training:
 
     def wait_for_journal(self):
         """Wait until the journal holds the last complete step."""
-        last = f'["s",{self.tracer.completed_steps - 1},'
         if self.tracer.completed_steps and self.at not in ("closing", "after"):
-            wait_for(lambda: any(last in text and f'"pid":{os.getpid()},' in text for text in self.journals()))
+            wait_for(self.has_journal)
+
+    def has_journal(self):
+        """Whether the journal holds the last complete step; it is opened here if the logdir answered too late.
+
+        Otherwise it would be opened half a second later, between two steps, of which there are none while this waits.
+        """
+        self.tracer._supervisor.open_journal()
+        last = f'["s",{self.tracer.completed_steps - 1},'
+        return any(last in text and f'"pid":{os.getpid()},' in text for text in self.journals())
 
     def journals(self):
         """What the journals of this rank hold, of all runs in the logdir."""

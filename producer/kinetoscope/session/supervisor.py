@@ -99,6 +99,7 @@ class Supervisor:
         self._journal_task = Task("Writing the journal", self._write_journal, _JOURNAL_S)
         self._stuck_signals = StuckSignals(self._on_stuck_signal)
         self._background: BackgroundTasks | None = None
+        self._training_tid = 0
         self.step_start_ns = 0
         """When the current step began, in Unix time."""
         add_duration = self.triggers.pace.add_duration if slow_step is None else self.triggers.add_duration
@@ -149,6 +150,7 @@ class Supervisor:
             save: Stops the recording and saves it.
         """
         self.begin_step()
+        self._training_tid = threading.get_native_id()
         with self._error_log.catch("The recording isn't supervised"):
             tasks = []
             if self._has_journal:
@@ -175,6 +177,9 @@ class Supervisor:
         self._open_journal()
 
     def _write_journal(self) -> None:
+        known = self._trace_writer.known_rank_and_folder
+        if known is not None and not self._journal.is_open:  # resolved by a window that the training is saving
+            self._open_journal_in(*known)
         hangs = self._hang_detector.has_reported_step  # before: a step that ends meanwhile is in the next lines
         self._journal.write()
         if not hangs:
@@ -350,11 +355,13 @@ class Supervisor:
     def _open_journal(self, *, is_late: bool = False) -> None:
         """Open the journal as soon as run and rank are resolved."""
         rank_and_folder = self._trace_writer.rank_and_folder(is_late=is_late)
-        if not self._has_journal or rank_and_folder is None:
-            return
-        rank_info, folder = rank_and_folder
+        if self._has_journal and rank_and_folder is not None:
+            self._open_journal_in(*rank_and_folder)
+
+    def _open_journal_in(self, rank_info: RankInfo, folder: Path) -> None:
         facts = {
             **_facts(rank_info, folder),
+            "tid": self._training_tid,
             "records": self._trace_writer.selection.is_selected,
             "doubt": self._trace_writer.doubt,
         }
@@ -370,7 +377,6 @@ def _facts(rank_info: RankInfo, folder: Path) -> dict[str, Any]:
         "node_rank": rank_info.node_rank,
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "tid": threading.get_native_id(),
     }
 
 

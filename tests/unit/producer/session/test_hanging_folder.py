@@ -5,10 +5,12 @@ import io
 import json
 import os
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
 import torch
+from torch.profiler import profile
 
 from kinetoscope import Tracer, cyclic
 from kinetoscope.output import trace_writer
@@ -87,6 +89,28 @@ def test_a_step_s_chores_never_touch_a_folder_that_answers_either(tmp_path, disk
         train(tracer, 6)
     assert disk.calls == []
     assert len(tracer.saved_traces) == 1
+
+
+def test_the_journal_is_written_while_a_window_is_saved_before_which_the_folder_did_not_answer(
+    tmp_path, disk, monkeypatch
+):
+    journal, journals = tmp_path / "runs" / "run" / ".work" / "rank0.jsonl", []
+    export = profile.export_chrome_trace
+
+    def export_slowly(profiler, path):
+        wait_for(lambda: journal.exists() and '["s",2,' in journal.read_text())
+        journals.append(journal.read_text())
+        export(profiler, path)
+
+    monkeypatch.setattr(profile, "export_chrome_trace", export_slowly)
+    monkeypatch.setattr(trace_writer, "_SAVE_S", 60.0)
+    with Tracer(tmp_path / "runs", run="run", schedule=cyclic(wait=1, active=1, repeat=1)) as tracer:
+        train(tracer, 2)
+        disk.mount()
+        tracer._loop._chores_due_ns = time.monotonic_ns() + 10**12
+        tracer.step()
+    header = json.loads(journals[0].splitlines()[0])
+    assert (header["pid"], header["tid"]) == (os.getpid(), threading.get_native_id())
 
 
 def test_a_training_that_ends_while_the_folder_hangs_ends_too(tmp_path, disk, log):
