@@ -435,7 +435,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     count = int(is_chosen.sum())
     yield Advice(
         "elementwise",
-        _title_of_elementwise(facts, lengths, gaps if is_tiny else np.zeros_like(gaps))
+        _title_of_elementwise(facts, lengths, gaps if is_tiny else None)
         + f"{_largest_operator(groups, facts)}.",
         f"{facts.part_of(lengths)}{facts.recurs(lengths)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
@@ -451,9 +451,9 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     )
 
 
-def _title_of_elementwise(facts: Facts, lengths: Ints, gaps: Ints) -> str:
-    """How long such kernels take, together with the gaps between them if these take half as long or more."""
-    if facts.mean(gaps) > _MOST * facts.mean(lengths):
+def _title_of_elementwise(facts: Facts, lengths: Ints, gaps: Ints | None) -> str:
+    """How long such kernels take, together with the gaps between tiny ones if these take half as long or more."""
+    if gaps is not None and facts.mean(gaps) > _MOST * facts.mean(lengths):
         return f"Tiny kernels, launched one by one, take {facts.of_steps(lengths + gaps)} with the gaps between them"
     return f"Elementwise and normalization kernels, one per operator, take {facts.of_steps(lengths)}"
 
