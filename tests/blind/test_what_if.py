@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import cache
 from random import Random
 
 import pytest
@@ -13,18 +13,20 @@ from blind.cases import Case, healthy_ns, large
 from blind.pairs import LOADER, predicted_frac
 from blind.training import Training, next_batch, simulate, step_ns
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.trace import Trace
 
 BASE = large(Random(11), steps=16, layers=2, tokens=4096, hidden=2048, noise=0)
 AHEAD = large(Random(11), steps=16, layers=2, tokens=4096, hidden=2048, noise=0, reads_loss=False)
 NS = healthy_ns(BASE)
+Job = Callable[[float], Training]  # from the share of a part that stays
 
 
-def loading(job: Training, share: float) -> Callable[[float], Training]:
+def loading(job: Training, share: float) -> Job:
     """A job whose main thread loads for such a share of its step, or for a part of that."""
     return lambda factor: job.with_hook("data", lambda place: next_batch(place, int(NS * share * factor)))
 
 
-def computing(job: Training, share: float) -> Callable[[float], Training]:
+def computing(job: Training, share: float) -> Job:
     """The same with an operator on the host."""
 
     def with_operator(factor: float) -> Training:
@@ -35,6 +37,18 @@ def computing(job: Training, share: float) -> Callable[[float], Training]:
         return job.with_hook("start", work)
 
     return with_operator
+
+
+@pytest.fixture(scope="module")
+def recording_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Job], tuple[Trace, float]]:
+    """Gives the recording of a whole job and the length of its step; each job is simulated once."""
+
+    @cache
+    def recording(job: Job) -> tuple[Trace, float]:
+        case = Case("", job(1))
+        return read(case.record(tmp_path_factory.mktemp("job"))), case.step_ns
+
+    return recording
 
 
 @pytest.mark.parametrize("percent", [25, 50, 100])
@@ -49,9 +63,8 @@ def computing(job: Training, share: float) -> Callable[[float], Training]:
     ],
 )
 def test_less_of_it_saves_what_it_does_on_the_machine(
-    job: Callable[[float], Training], target: str, percent: int, tmp_path: Path
+    job: Job, target: str, percent: int, recording_of: Callable[[Job], tuple[Trace, float]]
 ):
-    whole, less = job(1), job(1 - percent / 100)
-    path = Case("", whole).record(tmp_path)
-    measured = step_ns(simulate(less), less.steps) / step_ns(simulate(whole), whole.steps)
-    assert predicted_frac(read(path), target, percent / 100) == pytest.approx(measured, abs=0.05)
+    (trace, whole_ns), less = recording_of(job), job(1 - percent / 100)
+    measured = step_ns(simulate(less), less.steps) / whole_ns
+    assert predicted_frac(trace, target, percent / 100) == pytest.approx(measured, abs=0.05)

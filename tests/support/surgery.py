@@ -159,7 +159,7 @@ def scale(patient: Patient, *, ts: float = 1, dur: float = 1, only_device: bool 
 
 def swap_kernels(patient: Patient, apart: int) -> None:
     """Two kernels of a stream, so many rows apart, run in each other's place."""
-    rows = [row for row in max(patient.streams(), key=len) if row["args"].get("correlation") in patient.calls()]
+    rows = linked(patient, max(patient.streams(), key=len))
     i = patient.random.randrange(len(rows) - apart)
     first, second = rows[i], rows[i + apart]
     first["args"], second["args"] = (

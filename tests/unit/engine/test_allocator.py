@@ -17,9 +17,8 @@ from kinetoscope_tb.arrays import allocator
 from kinetoscope_tb.engine import read_queue, workers
 from kinetoscope_tb.engine.future_cache import FutureCache, Pending
 from kinetoscope_tb.reader import read
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
-LONG_WAIT_S = 30
 BLOCK, BLOCKS, EVERY = 2_000, 40_000, 200
 
 
@@ -102,11 +101,11 @@ def test_threads_release_memory_when_they_have_nothing_more_to_do(monkeypatch):
     for module in (workers, read_queue):
         monkeypatch.setattr(module, "IDLE_S", 0.01)
         monkeypatch.setattr(module, "release_free_memory", released.release)
-    assert workers.Workers(1).submit(int).result(LONG_WAIT_S) == 0
-    assert released.acquire(timeout=LONG_WAIT_S)
+    assert workers.Workers(1).submit(int).result(LIMIT_S) == 0
+    assert released.acquire(timeout=LIMIT_S)
     queue = read_queue.ReadQueue(time.monotonic)
-    assert queue.submit(lambda _check: 1, lambda _others: True, is_large=False).result(LONG_WAIT_S) == 1
-    assert released.acquire(timeout=LONG_WAIT_S)
+    assert queue.submit(lambda _check: 1, lambda _others: True, is_large=False).result(LIMIT_S) == 1
+    assert released.acquire(timeout=LIMIT_S)
 
 
 class Large:
@@ -129,10 +128,10 @@ def no_collection():
 def test_what_is_dropped_from_a_cache_is_freed_without_a_search_for_cycles():
     cache = FutureCache(1, is_transient=lambda _: False)
     pool = workers.Workers(1)
-    large = weakref.ref(cache.get("a", lambda: Pending(pool.submit(Large))).future.result(LONG_WAIT_S))
+    large = weakref.ref(cache.get("a", lambda: Pending(pool.submit(Large))).future.result(LIMIT_S))
     assert large() is not None
     cache.get("b", lambda: Pending(pool.submit(int)))
-    wait_for(lambda: large() is None, LONG_WAIT_S)
+    wait_for(lambda: large() is None)
 
 
 @pytest.mark.usefixtures("no_collection")
@@ -141,8 +140,8 @@ def test_a_job_frees_its_arguments_when_it_is_done():
     large = weakref.ref(argument)
     done = pool.submit(id, argument)
     del argument
-    assert done.result(LONG_WAIT_S)
-    wait_for(lambda: large() is None, LONG_WAIT_S)
+    assert done.result(LIMIT_S)
+    wait_for(lambda: large() is None)
 
 
 @pytest.mark.usefixtures("no_collection")

@@ -16,8 +16,7 @@ from kinetoscope_tb.trace.results import bytes_of
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.reading import one_process
-
-LONG_S = 30
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -47,12 +46,12 @@ class Reader:
 
 
 def make_engine(cache, reader, **options):
-    return Engine([Logdir("/nowhere")], cache=cache, read=one_process(reader), **{"patience_s": LONG_S, **options})
+    return Engine([Logdir("/nowhere")], cache=cache, read=one_process(reader), **{"patience_s": LIMIT_S, **options})
 
 
 def wait_until_kept(engine):
     for job in engine._traces._writes:
-        assert job.exception(LONG_S) is None
+        assert job.exception(LIMIT_S) is None
 
 
 def test_what_one_engine_has_read_the_next_opens(cache, file):
@@ -114,7 +113,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(cache, file, tmp_path)
 
 def test_the_answer_does_not_wait_for_the_cache(cache, file, monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr(cache, "write", lambda *what: free.wait(LONG_S))
+    monkeypatch.setattr(cache, "write", lambda *what: free.wait(LIMIT_S))
     engine = make_engine(cache, Reader())
     assert engine.frame(VIEWS["operators"], file, {})["name"].to_list() == ["aten::mm"]
     assert not engine._traces._writes[0].done()
@@ -124,7 +123,7 @@ def test_the_answer_does_not_wait_for_the_cache(cache, file, monkeypatch):
 
 def test_a_cache_that_is_slow_does_not_hold_many_traces(cache, file, monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr(cache, "write", lambda *what: free.wait(LONG_S))
+    monkeypatch.setattr(cache, "write", lambda *what: free.wait(LIMIT_S))
     engine = make_engine(cache, Reader(), capacity_bytes=1)
     for stamp in range(20):
         engine.trace(type(file)(**{**vars(file), "stamp": stamp}))
@@ -204,13 +203,13 @@ def test_while_an_entry_is_opened_the_page_hears_so(cache, file, monkeypatch):
 
     def slow(path, stamp):
         begun.set()
-        free.wait(LONG_S)
+        free.wait(LIMIT_S)
 
     monkeypatch.setattr(cache, "open", slow)
     engine = make_engine(cache, Reader(), patience_s=0)
     with pytest.raises(NotReady):
         engine.trace(file)
-    assert begun.wait(LONG_S)
+    assert begun.wait(LIMIT_S)
     with pytest.raises(NotReady) as raised:
         engine.trace(file)
     assert raised.value.progress == LoadingProgress("opening")

@@ -29,6 +29,7 @@ from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
 from support.reading import one_process
+from support.waiting import LIMIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,7 +215,7 @@ def test_health_says_what_is_known_of_graphs_once_the_captures_are_searched(trac
 
     def read(path: str, progress: Callable[[Progress], None] | None = None) -> Trace:
         if path == str(capture):
-            assert may_read.wait(30)
+            assert may_read.wait(LIMIT_S)
         return next(read_traces(path, progress))
 
     engine = Engine((Logdir(str(trace.parent)),), patience_s=5, read=one_process(read))
@@ -261,7 +262,7 @@ def test_what_needs_no_capture_is_shown_while_captures_are_searched(trace: Path)
     def read(path: str, progress: Callable[[Progress], None] | None) -> Trace:
         if path == str(capture):
             asked.set()
-            assert may_read.wait(60)
+            assert may_read.wait(LIMIT_S)
         return next(read_traces(path, progress))
 
     engine = Engine((Logdir(str(trace.parent)),), read=one_process(read), patience_s=0.5)
@@ -276,7 +277,7 @@ def test_what_needs_no_capture_is_shown_while_captures_are_searched(trace: Path)
             return pl.DataFrame() if isinstance(frame, Missing) else frame
 
     assert answer("overview").height
-    assert asked.wait(60)
+    assert asked.wait(LIMIT_S)
     assert answer("graphs").height
     for view in VIEWS.values():
         if not view.reads_captures:
@@ -304,17 +305,17 @@ def test_a_slow_listing_of_one_trace_s_folder_delays_no_other_trace(
     def capture_places(file: TraceFile, profile: Trace) -> object:
         if file.path == slow.path:
             is_listing.set()
-            assert may_list.wait(60)
+            assert may_list.wait(LIMIT_S)
         return list_places(file, profile)
 
     monkeypatch.setattr(trace_cache, "capture_places", capture_places)
     waiting = threading.Thread(target=engine.frame, args=(VIEWS["overview"], slow, {}))
     waiting.start()
-    assert is_listing.wait(60)
+    assert is_listing.wait(LIMIT_S)
     assert engine.frame(VIEWS["overview"], quick, {}) is not None
     assert waiting.is_alive()
     may_list.set()
-    waiting.join(60)
+    waiting.join(LIMIT_S)
     assert not waiting.is_alive()
 
 

@@ -22,8 +22,7 @@ from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.trace.results import Results, once_per_trace
 from kinetoscope_tb.view import View
 from support.reading import one_process
-
-LONG_S = 30
+from support.waiting import LIMIT_S
 
 
 class Reader:
@@ -40,7 +39,7 @@ class Reader:
         self.calls.append(path)
         progress(Progress("reading", 25, 100))
         self.reports.set()
-        assert self.free.wait(LONG_S)
+        assert self.free.wait(LIMIT_S)
         if "bad" in path:
             raise TraceError(path, "no good")
         return Columns(pl.DataFrame({"x": pl.Series(range(self.size), dtype=pl.Int64)}))
@@ -96,7 +95,7 @@ def file(path="a", stamp=1, size=100):
 
 
 def make_engine(reader, **options):
-    return Engine([Logdir("/nowhere")], read=one_process(reader), **{"patience_s": LONG_S, **options})
+    return Engine([Logdir("/nowhere")], read=one_process(reader), **{"patience_s": LIMIT_S, **options})
 
 
 def progress_of(question, *arguments):
@@ -111,7 +110,7 @@ def test_a_file_is_read_once_whoever_asks_and_however_often():
     engine = make_engine(reader)
     with ThreadPoolExecutor(8) as pool:
         answers = [pool.submit(engine.trace, file()) for _ in range(8)]
-        assert reader.reports.wait(LONG_S)
+        assert reader.reports.wait(LIMIT_S)
         reader.free.set()
         assert len({id(answer.result()) for answer in answers}) == 1
     assert reader.calls == ["a"]
@@ -121,7 +120,7 @@ def test_while_a_file_is_read_the_answer_is_how_far_it_is():
     reader, now = Reader(is_held=True), [100.0]
     engine = make_engine(reader, patience_s=0, clock=lambda: now[0])
     progress_of(engine.trace, file())
-    assert reader.reports.wait(LONG_S)
+    assert reader.reports.wait(LIMIT_S)
     now[0] = 105.0
     progress = progress_of(engine.trace, file())
     assert progress == LoadingProgress("reading", fraction=0.25, bytes_per_second=5.0, seconds_left=15.0)
@@ -136,7 +135,7 @@ def test_what_is_loaded_is_looked_at_while_large_files_are_read():
     engine._patience_s = 0
     for name in "abcdef":
         progress_of(engine.trace, file(name))
-    engine._patience_s = LONG_S
+    engine._patience_s = LIMIT_S
     assert engine.frame(VIEW, file("loaded"), {})["rows"].to_list() == [1]
     reader.free.set()
 
@@ -190,7 +189,7 @@ class Shares:
     def __call__(self, trace):
         self.made.append(threading.current_thread())
         self.begun.set()
-        assert self.may_end.wait(LONG_S)
+        assert self.may_end.wait(LIMIT_S)
         return np.zeros(self.size, np.int8)
 
     def view(self):
@@ -207,8 +206,8 @@ def test_behind_the_first_answer_what_the_next_ones_share_is_made_once_and_count
     engine.frame(VIEW, file(), {})
     for _ in range(2):
         engine.prepare(file(), lambda: [first, second])
-    assert first.begun.wait(LONG_S)
-    assert second.begun.wait(LONG_S)
+    assert first.begun.wait(LIMIT_S)
+    assert second.begun.wait(LIMIT_S)
     assert len(engine.frame(second.view(), file(), {"n": 1})) == 1
     assert (len(first.made), len(second.made)) == (1, 1)
     assert engine._traces.entry(file()).held_bytes >= 14_000
@@ -221,12 +220,12 @@ def test_a_question_joins_what_is_being_prepared_and_does_not_wait_for_what_is_b
     engine = make_engine(Reader())
     engine.frame(VIEW, file(), {})
     engine.prepare(file(), lambda: [slow, asked])
-    assert slow.begun.wait(LONG_S)
+    assert slow.begun.wait(LIMIT_S)
     assert len(engine.frame(asked.view(), file(), {"n": 1})) == 1
     with ThreadPoolExecutor(1) as pool:
         joined = pool.submit(engine.frame, slow.view(), file(), {"n": 2})
         slow.may_end.set()
-        assert len(joined.result(LONG_S)) == 1
+        assert len(joined.result(LIMIT_S)) == 1
     assert (len(slow.made), len(asked.made)) == (1, 1)
 
 
@@ -236,8 +235,8 @@ def test_nothing_is_prepared_that_would_evict_other_traces():
     engine = make_engine(Reader(), capacity_bytes=10_000_000)
     engine.frame(VIEW, file(), {})
     engine.prepare(file(), lambda: [large, other])
-    assert large.begun.wait(LONG_S)
-    engine._traces._preparers.submit(lambda: None).result(LONG_S)  # after it
+    assert large.begun.wait(LIMIT_S)
+    engine._traces._preparers.submit(lambda: None).result(LIMIT_S)  # after it
     assert not other.made
 
 
@@ -245,7 +244,7 @@ def test_nothing_is_prepared_for_a_small_trace():
     share, engine = Shares(), make_engine(Reader())
     engine.frame(VIEW, file(), {})
     engine.prepare(file(), lambda: [share])
-    engine._traces._preparers.submit(lambda: None).result(LONG_S)
+    engine._traces._preparers.submit(lambda: None).result(LIMIT_S)
     assert not share.made
 
 
@@ -258,11 +257,11 @@ def test_of_the_many_results_of_one_trace_those_used_longest_ago_are_forgotten()
         computed.append(key)
         return key
 
-    trace = traces.entry(listed).future.result(LONG_S)
+    trace = traces.entry(listed).future.result(LIMIT_S)
     assert trace.rows.height == 1
 
     def result(key):
-        return traces.result(listed, trace, compute, key).result(LONG_S)
+        return traces.result(listed, trace, compute, key).result(LIMIT_S)
 
     for key in [*range(MOST_RESULTS), 0, MOST_RESULTS]:  # 0 is used again, so the room is made by 1
         assert result(key) == key
@@ -357,7 +356,9 @@ def test_making_an_engine_starts_no_thread_and_touches_no_disk(monkeypatch):
 
 def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("kinetoscope_tb.engine.engine.list_traces", lambda logdirs, heads, manifests: free.wait(LONG_S))
+    monkeypatch.setattr(
+        "kinetoscope_tb.engine.engine.list_traces", lambda logdirs, heads, manifests: free.wait(LIMIT_S)
+    )
     slow = make_engine(Reader(), patience_s=0)
     assert slow.listing() is None
     assert slow.has_something_to_show()
@@ -366,7 +367,7 @@ def test_a_listing_that_takes_long_is_unknown_and_the_tab_is_there(monkeypatch):
 
 
 def test_what_appears_between_two_questions_is_seen(tmp_path):
-    engine = Engine([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+    engine = Engine([Logdir(str(tmp_path))], patience_s=LIMIT_S, clock=iter(range(10**6)).__next__)
     for known in range(20):
         assert len(engine.listing().files) == known
         (tmp_path / f"rank{known}.pt.trace.json").write_text("{}")
@@ -375,10 +376,10 @@ def test_what_appears_between_two_questions_is_seen(tmp_path):
 
 
 def test_the_tab_is_there_when_there_is_a_trace_and_not_else(tmp_path):
-    empty = Engine([Logdir(str(tmp_path))], patience_s=LONG_S)
+    empty = Engine([Logdir(str(tmp_path))], patience_s=LIMIT_S)
     assert not empty.has_something_to_show()
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
-    assert Engine([Logdir(str(tmp_path))], patience_s=LONG_S).has_something_to_show()
+    assert Engine([Logdir(str(tmp_path))], patience_s=LIMIT_S).has_something_to_show()
 
 
 def test_a_fault_while_reading_names_the_file_and_is_logged(monkeypatch, caplog):
@@ -395,7 +396,7 @@ def seen_until(engine, is_right):
 
 @pytest.fixture
 def watched(tmp_path):
-    return Engine([Logdir(str(tmp_path))], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+    return Engine([Logdir(str(tmp_path))], patience_s=LIMIT_S, clock=iter(range(10**6)).__next__)
 
 
 def test_a_folder_that_appears_and_vanishes_is_seen(tmp_path, watched):
@@ -433,11 +434,11 @@ def test_a_file_of_any_name_is_seen_once_it_begins_like_a_trace(tmp_path, watche
 
 def test_an_event_that_takes_long_is_being_searched(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("kinetoscope_tb.engine.engine.event_in", lambda *_: free.wait(LONG_S) and "found")
+    monkeypatch.setattr("kinetoscope_tb.engine.engine.event_in", lambda *_: free.wait(LIMIT_S) and "found")
     engine = make_engine(Reader())
     engine.trace(file())
     engine._patience_s = 0
     assert progress_of(engine.event, file(), 49) == LoadingProgress("searching")
     free.set()
-    engine._patience_s = LONG_S
+    engine._patience_s = LIMIT_S
     assert engine.event(file(), 49) == "found"

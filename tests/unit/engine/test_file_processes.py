@@ -15,9 +15,7 @@ from kinetoscope_tb.engine.files import read_traces
 from kinetoscope_tb.names.processes import Process
 from kinetoscope_tb.views import EVERY_VIEW
 from support.merged import by_combining, by_sglang, part
-from support.waiting import wait_for
-
-LONG_S = 30
+from support.waiting import LIMIT_S, wait_for
 
 
 class Reader:
@@ -49,7 +47,7 @@ def cache(tmp_path, monkeypatch):
 
 def engine_of(logdir, **options):
     reader = Reader()
-    return Engine([Logdir(str(logdir))], read=reader, **{"patience_s": LONG_S, **options}), reader
+    return Engine([Logdir(str(logdir))], read=reader, **{"patience_s": LIMIT_S, **options}), reader
 
 
 def run_of(engine):
@@ -102,7 +100,7 @@ def test_the_next_server_lists_and_opens_the_processes_from_the_cache(logdir, ca
     engine.trace(engine.find("job", "both", "default"))
     for worker in ("rank0", "process 20"):
         engine.timeline(engine.find("job/both", worker, "default"))
-    wait_for(lambda: len(cache.entries()), LONG_S, is_right=lambda count: count == 5)  # two traces, timelines; one list
+    wait_for(lambda: len(cache.entries()), is_right=lambda count: count == 5)  # two traces, timelines; one list
     other, reader = engine_of(logdir, cache=cache)
     assert run_of(other) == {"job/both": ["process 20", "rank0"]}
     for worker, kernel in (("rank0", "k"), ("process 20", "l")):
@@ -119,7 +117,7 @@ def test_a_file_that_changes_is_looked_at_again(logdir, cache):
     engine, _ = engine_of(logdir, cache=cache)
     engine.trace(engine.find("job", "both", "default"))
     path.write_text(json.dumps(PARTS[0]))
-    wait_for(lambda: run_of(engine), LONG_S, is_right=lambda runs: runs == {"job": ["both"]})
+    wait_for(lambda: run_of(engine), is_right=lambda runs: runs == {"job": ["both"]})
     assert kernels(engine, engine.find("job", "both", "default")) == ["k"]
 
 
@@ -129,7 +127,7 @@ def test_without_room_the_others_are_read_when_they_are_wanted(logdir):
     engine.trace(engine.find("job", "both", "default"))
     for worker, kernel in (("process 20", "l"), ("process 30", "m")):
         file = engine.find("job/both", worker, "default")
-        assert wait_for(lambda file=file: asked(engine, file), LONG_S, is_right=bool) == [kernel]
+        assert wait_for(lambda file=file: asked(engine, file), is_right=bool) == [kernel]
     assert ("both.trace.json", "30") in reader.calls
 
 

@@ -10,8 +10,8 @@ from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS
 from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
+from support.waiting import LIMIT_S
 
-LONG_S = 60
 DEVICE = {"id": 0, "name": "GPU", "totalGlobalMem": 1 << 34, "computeMajor": 8, "computeMinor": 0}
 COLLECTIVE = {
     "Collective name": "allreduce",
@@ -88,7 +88,7 @@ def write(tmp_path):
     def written(*builders):
         for rank, builder in enumerate(builders):
             (tmp_path / f"rank{rank}.1.pt.trace.json").write_text(builder.text())
-        engine = Engine([Logdir(str(tmp_path), "run")], patience_s=LONG_S)
+        engine = Engine([Logdir(str(tmp_path), "run")], patience_s=LIMIT_S)
         apps = Applications(engine)
 
         def ask(route, worker="rank0", **query):

@@ -15,9 +15,8 @@ from kinetoscope_tb.trace.meta import Meta
 from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 from support.reading import one_process
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
-LONG_S = 60
 SIZE = 1000
 META = Meta({"deviceProperties": [{"id": 0, "name": "GPU"}], "distributedInfo": {"rank": 3, "backend": "nccl"}})
 BEGINNING = Preview(4, {"operators": 3, "kernels": 0}, 250, 2, 50, (NamedTime("aten::mm", 3, 30),), (), META)
@@ -83,7 +82,7 @@ class Held:
         for self.now, read_bytes in ((0.0, 10), (4.0, 100)):
             progress(Progress("reading", read_bytes, SIZE, lambda: BEGINNING))
         self.half_way.set()
-        assert self.free.wait(LONG_S)
+        assert self.free.wait(LIMIT_S)
         return TraceBuilder().op("aten::mm", 0, 5).build()
 
     def ask(self, route, **query):
@@ -94,7 +93,7 @@ class Held:
 @pytest.fixture
 def held(tmp_path):
     held = Held(tmp_path)
-    wait_for(lambda: held.ask("state")["state"] == "loading" and held.half_way.is_set(), LONG_S)
+    wait_for(lambda: held.ask("state")["state"] == "loading" and held.half_way.is_set())
     yield held
     held.free.set()
 
@@ -137,7 +136,7 @@ def test_once_the_file_is_read_nothing_is_left_of_the_part(held):
     file = held.engine.find("run", "rank0", "default")
     assert held.engine.partial(file) == Partial(0.1, BEGINNING)
     held.free.set()
-    held.engine._patience_s = LONG_S
+    held.engine._patience_s = LIMIT_S
     assert held.engine.trace(file).host_events["name"].to_list() == ["aten::mm"]
     assert held.engine.partial(file) is None
     answer = held.ask("state")

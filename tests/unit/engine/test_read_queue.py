@@ -17,8 +17,7 @@ from kinetoscope_tb.reader import Progress, read
 from kinetoscope_tb.trace import Trace
 from support.build import TraceBuilder
 from support.reading import one_process
-
-LONG_WAIT_S = 30
+from support.waiting import LIMIT_S as LONG_WAIT_S
 
 
 class Reader:

@@ -5,6 +5,7 @@ import pytest
 from kinetoscope import child_process
 from kinetoscope.output import writer_client
 from support.forks import forks  # noqa: F401  a fixture
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def no_process_left():
     """Waits for the processes that a test's recordings left alone: the next test has the machine for itself."""
     yield
     for process in child_process.detached_processes:
-        process.wait(60)
+        process.wait(LIMIT_S)
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from kinetoscope_tb.trace import results as results_module
 from kinetoscope_tb.trace.results import Results
 from kinetoscope_tb.views import VIEWS
 from support.machine import Machine
-
-LONG_S = 30
+from support.waiting import LIMIT_S
 
 
 class Subject:
@@ -122,15 +121,15 @@ def test_what_another_thread_computes_is_waited_for(subject):
     def slow(_subject):
         calls.append(1)
         begun.set()
-        assert may_end.wait(LONG_S)
+        assert may_end.wait(LIMIT_S)
         return 1
 
     with ThreadPoolExecutor(2) as pool:
         answer = subject.results.get(slow, submit=pool.submit)
-        assert begun.wait(LONG_S)
+        assert begun.wait(LIMIT_S)
         asked = pool.submit(lambda: subject.results.get(slow).result())
         may_end.set()
-        assert (answer.result(LONG_S), asked.result(LONG_S), len(calls)) == (1, 1, 1)
+        assert (answer.result(LIMIT_S), asked.result(LIMIT_S), len(calls)) == (1, 1, 1)
 
 
 def test_a_failure_is_the_answer_of_who_waits_for_it_but_is_not_cached_for_who_computes(subject):
@@ -153,7 +152,7 @@ def test_a_result_that_was_dropped_while_it_was_computed_counts_nothing(subject)
     subject.results.get(zeros, 20, most=1)
     for begin in waiting:
         begin()
-    assert dropped.result(LONG_S).size == 10
+    assert dropped.result(LIMIT_S).size == 10
     assert subject.results.held_bytes == 20
 
 

@@ -12,9 +12,8 @@ from kinetoscope_tb.discovery import Logdir
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
-LONG_S = 60
 HERE = {"run": "run", "worker": "rank0", "span": "1"}
 SEEN = ("operators", "kernels", "idle", "steps", "critical_path")
 CLICKS = 20
@@ -26,7 +25,7 @@ class Site:
 
     def __init__(self, logdir):
         self.now = 0.0
-        engine = Engine([Logdir(str(logdir), "run")], clock=self.tick, patience_s=LONG_S)
+        engine = Engine([Logdir(str(logdir), "run")], clock=self.tick, patience_s=LIMIT_S)
         self.clients = {route: Client(app) for route, app in Applications(engine).items()}
 
     def tick(self):
@@ -36,7 +35,7 @@ class Site:
     def ask(self, route, **query):
         answer = wait_for(
             lambda: self.clients[route].get(route, query_string={**HERE, **query}),
-            LONG_S,
+            LIMIT_S,
             is_right=lambda response: response.json["state"] != "loading",
         )
         assert answer.status_code == 200

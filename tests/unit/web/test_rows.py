@@ -15,19 +15,18 @@ from kinetoscope_tb.web import rows
 from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 from support.real_traces import FOLDER, MISSING
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG_S = 60
 real = pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
 
 
 class Server:
     """Answers about the first recording under a path."""
 
-    def __init__(self, path: Path, patience_s: float = LONG_S) -> None:
+    def __init__(self, path: Path, patience_s: float = LIMIT_S) -> None:
         self.engine = Engine([Logdir(str(path))], patience_s=patience_s)
         ((self.run, workers), *_) = wait_for(self.engine.listing).runs.items()
         self.worker = min(workers)
@@ -56,7 +55,7 @@ def write_ranks(folder: Path, *durations: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("patience_s", [0, LONG_S])
+@pytest.mark.parametrize("patience_s", [0, LIMIT_S])
 def test_the_same_kernel_on_every_rank(tmp_path: Path, patience_s):
     answer = Server(write_ranks(tmp_path, 100, 200, 100), patience_s).about("ranks", "kernels", name="k")
     assert answer["text"].startswith("Rank 1 takes longest: 200 ns, 2 × the median of 3 ranks.")

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,8 +29,8 @@ from kinetoscope_tb.web.json_text import json_text
 from support.build import TraceBuilder
 from support.graphs import GraphRecording, Operator
 from support.reading import one_process
+from support.waiting import LIMIT_S, wait_for
 
-LONG_S = 30
 ROOT = Path(__file__).parents[3]
 
 
@@ -97,12 +96,10 @@ def test_what_is_known_of_a_run_so_far_is_one_answer(tmp_path, monkeypatch):
 
 def wait_until_known(client, place, ranks):
     """The first answer about a run that knows so many ranks."""
-    end = time.monotonic() + LONG_S
-    while True:
-        answer = client.get("/answer", query_string=place).json
-        if answer.get("so_far", answer).get("ranks") == ranks:
-            return answer
-        assert time.monotonic() < end
+    return wait_for(
+        lambda: client.get("/answer", query_string=place).json,
+        is_right=lambda answer: answer.get("so_far", answer).get("ranks") == ranks,
+    )
 
 
 def test_what_can_not_be_prepared_is_said_to_the_page(tmp_path):
@@ -157,7 +154,7 @@ def test_workers_of_a_run_are_ranks_unless_each_is_a_job_of_its_own(tmp_path: Pa
         top = {} if world_size is None else {"distributedInfo": {"rank": rank % world_size, "world_size": world_size}}
         text = TraceBuilder(**top).op("aten::add", 0, 5).text()
         (tmp_path / "job" / f"{name}.5.pt.trace.json").write_text(text, encoding="utf-8")
-    engine = Engine([Logdir(str(tmp_path))], patience_s=LONG_S)
+    engine = Engine([Logdir(str(tmp_path))], patience_s=LIMIT_S)
     worker = min(engine.listing().runs["job"])
     query = {"run": "job", "worker": worker, "span": "5"}
     missing = Client(Applications(engine)["/state"]).get("/", query_string=query).json["missing"]
@@ -182,7 +179,9 @@ def test_links_out_of_the_logdir_are_followed_as_tensorboard_does(tmp_path):
     (logdir / "folder").symlink_to(outside)
     (logdir / "rank7.5.pt.trace.json").symlink_to(outside / "rank0.5.pt.trace.json")
     assert str(logdir / "folder") in io_wrapper.GetLogdirSubdirectories(str(logdir))
-    apps = {route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    apps = {
+        route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LIMIT_S)).items()
+    }
     runs = [(run["name"], run["workers"][0]["name"]) for run in apps["/runs"].get("/runs").json["runs"]]
     assert runs == [("folder", "rank0"), ("logdir", "rank7")]
     for run, worker in runs:
@@ -196,7 +195,7 @@ def test_a_fault_of_ours_is_told_without_its_inside_and_logged_with_it(tmp_path,
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
         read=one_process(lambda path, progress: TraceBuilder().build()),
-        patience_s=LONG_S,
+        patience_s=LIMIT_S,
     )
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
     response = Client(Applications(engine)["/view"]).get("/view", query_string=query)
@@ -211,7 +210,7 @@ def test_while_a_trace_is_read_the_page_hears_how_far_it_is(tmp_path):
     (tmp_path / "rank0.pt.trace.json").write_text("{}")
     free = threading.Event()
     engine = Engine(
-        [Logdir(str(tmp_path), "run")], read=one_process(lambda path, progress: free.wait(LONG_S)), patience_s=0.01
+        [Logdir(str(tmp_path), "run")], read=one_process(lambda path, progress: free.wait(LIMIT_S)), patience_s=0.01
     )
     state = Client(Applications(engine)["/state"])
     query = {"run": "run", "worker": "rank0", "span": "default"}
@@ -233,7 +232,7 @@ def test_a_number_and_a_text_reach_the_view(tmp_path, monkeypatch):
     engine = Engine(
         [Logdir(str(tmp_path), "run")],
         read=one_process(lambda path, progress: TraceBuilder().op("aten::add", 0, 5).build()),
-        patience_s=LONG_S,
+        patience_s=LIMIT_S,
     )
     client = Client(Applications(engine)["/view"])
     query = {"view": "exact", "run": "run", "worker": "rank0", "span": "default"}
@@ -274,7 +273,9 @@ def test_the_capture_of_graphs_is_one_of_the_run_s_files_or_none(tmp_path):
     write(logdir / "run/rank1.1.pt.trace.json", GraphRecording("rocm").eager(other))
     write(logdir / "secret/rank0.1.pt.trace.json", GraphRecording("rocm").captured(other))
     write(tmp_path / "outside.json", GraphRecording("rocm").captured(other))
-    apps = {route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    apps = {
+        route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LIMIT_S)).items()
+    }
     place = {"run": "run", "worker": "rank0", "span": "1"}
 
     def operators(**capture):

@@ -14,9 +14,9 @@ from platformdirs import user_cache_path
 from kinetoscope_tb.engine.cache import Cache, configured_cache, is_worth_caching, version
 from kinetoscope_tb.engine.cache.folder import ABANDONED_AFTER_S, FEWEST_EVENTS
 from support.build import TraceBuilder
+from support.waiting import LIMIT_S
 
 STAMP = (100, 1)
-LONG_S = 60
 
 
 def a_trace(name="aten::mm"):
@@ -389,6 +389,6 @@ def test_whoever_is_killed_while_writing_leaves_no_broken_entry(cache, caplog):
 
 def test_two_processes_write_and_read_the_same_entries_at_once(cache):
     with writer(cache.folder, 40) as one, writer(cache.folder, 40) as other:
-        assert (one.wait(LONG_S), other.wait(LONG_S)) == (0, 0)
+        assert (one.wait(LIMIT_S), other.wait(LIMIT_S)) == (0, 0)
     assert sorted(entry.path for entry in cache.entries()) == ["/0", "/1", "/2"]
     assert not list(cache.folder.glob("*.part"))

@@ -19,10 +19,9 @@ from kinetoscope.output.trace_writer import TraceWriter
 from kinetoscope.output.writer_process import finish_spool
 from kinetoscope.process_id import is_running
 from support.processes import ENVIRON
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 TRACE = '{"baseTimeNanoseconds": 0, "traceEvents": []}'
-LIMIT_S = 60
 
 
 class Run:

@@ -19,9 +19,7 @@ from kinetoscope.journal.recover import finish_spools
 from kinetoscope.output import upload as module
 from kinetoscope.output.upload import object_url, upload
 from support.places import DENIED, S3
-from support.waiting import wait_for
-
-LIMIT_S = 60
+from support.waiting import LIMIT_S, wait_for
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from torch import distributed
 from kinetoscope.job.rank_info import RankInfo
 from kinetoscope.sampling import clock_sync
 from kinetoscope.sampling.clock_sync import ClockSync, boot_id, connection, offset_of, ping, pong
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 TRAVEL = st.integers(0, 10**7)
 
@@ -61,7 +61,7 @@ def test_a_connection_does_not_wait_for_what_another_one_waits_for(store):
     assert other.get("now") == b"1"
     assert thread.is_alive()
     other.set("later", "1")
-    thread.join(60)
+    thread.join(LIMIT_S)
     assert not thread.is_alive()
 
 

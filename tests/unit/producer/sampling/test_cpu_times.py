@@ -14,6 +14,7 @@ from kinetoscope.profiling import torch_features
 from kinetoscope.sampling.cpu_times import thread_times_ns
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read
+from support.waiting import LIMIT_S
 
 pytestmark = pytest.mark.skipif(not thread_times_ns(), reason="this system doesn't count the time of threads")
 HAS_ALL_THREADS = torch_features._accepts(profile_all_threads=True)
@@ -53,12 +54,12 @@ def with_thread(*, ends):
     def prefetch():
         busy(0.4)
         has_worked.set()
-        go_on.wait(60)
+        go_on.wait(LIMIT_S)
 
     thread = threading.Thread(target=prefetch, name="prefetcher", daemon=True)
     thread.start()
     busy(0.1)
-    has_worked.wait(60)
+    has_worked.wait(LIMIT_S)
     if ends:
         go_on.set()
         thread.join()

@@ -2,6 +2,7 @@ import logging
 import threading
 
 from kinetoscope.signals.background_tasks import BackgroundTasks, Task
+from support.waiting import LIMIT_S
 
 
 def test_what_fails_again_and_again_is_given_up_and_the_rest_goes_on(caplog):
@@ -18,8 +19,8 @@ def test_what_fails_again_and_again_is_given_up_and_the_rest_goes_on(caplog):
 
     watch = BackgroundTasks([Task("Failing", fails, 0.0), Task("Working", works, 0.0)])
     watch.begin()
-    assert enough.wait(60)
-    assert other.wait(60)
+    assert enough.wait(LIMIT_S)
+    assert other.wait(LIMIT_S)
     watch.end()
     assert len(failures) == 10
     warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from kinetoscope.signals.call_stacks import Call, CallTimes, call_stack, frames_by_tid, message, thread_frame
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -13,11 +14,11 @@ def elsewhere():
 
     def wait_here():
         begun.set()
-        done.wait(60)
+        done.wait(LIMIT_S)
 
     thread = threading.Thread(target=wait_here, name="elsewhere")
     thread.start()
-    begun.wait(60)
+    begun.wait(LIMIT_S)
     yield thread
     done.set()
     thread.join()
