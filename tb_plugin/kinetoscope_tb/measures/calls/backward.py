@@ -35,8 +35,8 @@ def forward_ops(trace: Trace) -> Rows:
     forward = np.full(trace.all_host_events.height, NONE, np.int32)  # replayed ones have no number
     if trace.flows.is_empty() and not (host["sequence"] >= 0).any():
         return forward
-    ops = host.select("name", "kind", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
-    ops = ops.filter(pl.col("kind") == "operator")
+    ops = host.select("name", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
+    ops = ops.filter(host["kind"] == "operator")
     for row, forward_row in (_by_number(ops), _by_arrow(trace.flows, ops)):
         forward[row] = forward_row
     _follow_up(ops, forward)
@@ -116,7 +116,8 @@ def _follow_up(ops: pl.DataFrame, forward_of: Rows) -> None:
     """Fill in operators that accumulate gradients from the node that ran right before them in the same range."""
     is_run = map_categories(ops["name"], lambda name: name.startswith(_RUNS_NODE) or name.endswith(_ACCUMULATES))
     rows = ops["row"].to_numpy()
-    nodes = ops.filter(pl.Series(is_run | (forward_of[rows] >= 0), dtype=pl.Boolean))
+    is_node = pl.Series(is_run | (forward_of[rows] >= 0), dtype=pl.Boolean)
+    nodes = ops.select("name", "row", "thread", "parent").filter(is_node)
     accumulates = map_categories(nodes["name"], lambda name: name.endswith(_ACCUMULATES))
     forward = pl.Series(forward_of[nodes["row"].to_numpy()])
     links = nodes.select("row", "thread", "parent").with_columns(
