@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..arrays.gather import NONE, category_codes, group_rows, number_rows_alike
 from ..measures.calls.kernel_work import KernelWork
 from ..measures.time.idle import axes
 from .facts import Facts
@@ -27,7 +28,6 @@ _BINS = 12  # of the recording, without steps
 _FEWEST_PARTS = 4
 _FEWEST_IN_PART = 3  # calls that are compared: the time of fewer may be chance
 _MOST = 0.8  # of the slow calls are in the slow parts: then time explains them
-_LIKE = ("device", "name", "grid", "group", "occurrence")  # what equal calls have in common
 _KINDS = 0.5  # of the kinds of equal calls have slow ones: else it isn't the device, but what these work on
 
 
@@ -72,30 +72,50 @@ class KernelTimes:
 
 
 def _equal_calls(facts: Facts, work: KernelWork) -> pl.DataFrame:
-    """For each kernel: dur_ns, fastest (that of its fastest equal calls), is_compared (it has enough), and _LIKE."""
-    kernel = ("device", "name", "grid")
-    rows = facts.kernels.select("dur_ns", *kernel).with_columns(
-        group=pl.Series(work.group),
-        is_known=np.array([group.shapes is not None for group in work.groups], bool)[work.group],
-        step=facts.trace.device_events["step"].gather(facts.kernel_rows),
-        alone=pl.Series(_alone(facts)),
+    """For each kernel: dur_ns, fastest (that of its fastest equal calls), is_compared (it has enough), and `alike`.
+
+    Equal calls have the same number `alike`.
+    """
+    dur, device = (facts.kernels[name].to_numpy() for name in ("dur_ns", "device"))
+    _, kernel = number_rows_alike((device, *(category_codes(facts.kernels[name]) for name in ("name", "grid"))))
+    is_known = np.array([group.shapes is not None for group in work.groups], bool)[work.group]
+    occurrence = np.full(dur.size, NONE, np.int32)
+    if not is_known.all():
+        step = facts.trace.device_events["step"].to_numpy()[facts.kernel_rows]
+        occurrence = np.where(is_known, occurrence, _occurrences(number_rows_alike((step, kernel))[1]))
+    first, alike = number_rows_alike((kernel, work.group, occurrence))
+    is_alone = _alone(facts)
+    fastest_of, alone_of = _fastest(alike, dur, is_alone, first.size)
+    is_compared = is_alone & (alone_of[alike] >= _FEWEST) & (dur >= _LEAST_NS)
+    fastest = np.where(is_compared, fastest_of[alike], dur).astype(np.float64)
+    return pl.DataFrame({"dur_ns": dur, "is_compared": is_compared, "alike": alike, "fastest": fastest})
+
+
+def _occurrences(number: NDArray[np.int32]) -> NDArray[np.int32]:
+    """How often each number came before."""
+    rows, begins = group_rows(number)
+    occurrence = np.empty(rows.size, np.int32)
+    occurrence[rows] = np.arange(rows.size) - np.repeat(begins, np.diff(begins, append=rows.size))
+    return occurrence
+
+
+def _fastest(
+    alike: NDArray[np.int32], dur: NDArray[np.int64], is_alone: NDArray[np.bool_], kinds: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(The time of the fastest calls of each kind, 0 if none ran alone; how many of it did)."""
+    calls = pl.DataFrame({"alike": alike, "dur_ns": dur}).filter(pl.Series(is_alone))
+    sums = calls.group_by("alike").agg(pl.col("dur_ns").quantile(_FASTEST, "lower").cast(pl.Int64), pl.len())
+    fastest, alone = np.zeros((2, kinds), np.int64)
+    fastest[sums["alike"].to_numpy()], alone[sums["alike"].to_numpy()] = (
+        sums["dur_ns"].to_numpy(),
+        sums["len"].to_numpy(),
     )
-    occurrence = pl.int_range(pl.len()).over("step", *kernel)
-    rows = rows.with_columns(occurrence=pl.when("is_known").then(pl.lit(-1)).otherwise(occurrence))
-    fastest = pl.col("dur_ns").filter(pl.col("alone")).quantile(_FASTEST, "lower").over(_LIKE).fill_null(0)
-    is_compared = pl.col("alone") & (pl.col("alone").sum().over(_LIKE) >= _FEWEST) & (pl.col("dur_ns") >= _LEAST_NS)
-    rows = rows.with_columns(fastest=fastest, is_compared=is_compared)
-    return rows.select(
-        "dur_ns",
-        "is_compared",
-        *_LIKE,
-        fastest=pl.when("is_compared").then("fastest").otherwise("dur_ns").cast(pl.Float64),
-    )
+    return fastest, alone
 
 
 def _are_most_kinds(calls: pl.DataFrame, is_slower: NDArray[np.bool_]) -> bool:
     """Whether most kinds of equal calls have slow ones; else it is a matter of what some of them work on."""
-    kinds = calls.with_columns(is_slower=pl.Series(is_slower)).filter("is_compared").group_by(_LIKE)
+    kinds = calls.with_columns(is_slower=pl.Series(is_slower)).filter("is_compared").group_by("alike")
     return float(kinds.agg(pl.col("is_slower").any())["is_slower"].mean() or 0) >= _KINDS  # type: ignore[arg-type]
 
 

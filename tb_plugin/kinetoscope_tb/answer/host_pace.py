@@ -35,9 +35,13 @@ def operator_paces(trace: Trace) -> dict[str, OperatorPace]:
     """The operators of the counted steps that don't communicate."""
     steps, host = counted_steps(trace), trace.host_events
     is_own = pl.Series(working_threads(trace)[host["thread"].to_numpy()], dtype=pl.Boolean)
-    rows = host.filter(is_own & (host["kind"] == "operator") & host["step"].is_in(steps))
-    rows = rows.filter(~pl.col("is_communication"), ~pl.col("is_repeat"))
-    sums = rows.group_by("name").agg(calls=pl.len(), ns=pl.col("self_ns").median())
+    is_own &= (host["kind"] == "operator") & host["step"].is_in(steps) & ~host["is_communication"] & ~host["is_repeat"]
+    sums = (
+        host.select("name", "self_ns")
+        .filter(is_own)
+        .group_by("name")
+        .agg(calls=pl.len(), ns=pl.col("self_ns").median())
+    )
     return {str(name): OperatorPace(calls / len(steps), ns) for name, calls, ns in sums.drop_nulls().rows()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ NONE = -1
 """The missing row number, and the missing value of any integer column."""
 
 _ROWS_AT_ONCE = 1 << 16  # numpy converts indices to int64: so many of them fit into a cache
+_MOST_KEYS = 1 << 62
 _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faster than a table
 
 
@@ -43,6 +44,11 @@ def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: A
     for first in range(0, codes.size, _ROWS_AT_ONCE):
         rows[first : first + _ROWS_AT_ONCE] = by_code[codes[first : first + _ROWS_AT_ONCE]]
     return rows
+
+
+def category_codes(names: pl.Series) -> NDArray[np.int32]:
+    """The code of the category of each row of an enum column, or NONE."""
+    return names.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
 
 
 def enum_of(codes: NDArray[np.signedinteger[Any]], categories: list[str]) -> pl.Series:
@@ -116,6 +122,20 @@ def number_alike(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
         if count >= 0:
             return first[:count], numbers
         room *= 8
+
+
+def number_rows_alike(columns: Iterable[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The same of rows that are alike in several columns, whose values have 32 bits at most."""
+    key, keys = np.zeros(1, np.int64), 1
+    for column in columns:
+        least = column.min(initial=0).astype(np.int64)
+        values = int(column.max(initial=0) - least) + 1
+        if keys * values > _MOST_KEYS:
+            first, number = number_alike(key)
+            key, keys = number.astype(np.int64), first.size
+        key = key * values + (column - least)
+        keys *= values
+    return number_alike(key)
 
 
 def fraction(part: pl.Expr, whole: pl.Expr) -> pl.Expr:

@@ -46,8 +46,10 @@ def launch_boundaries(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, N
     thread = gather(calls["thread"].to_numpy(), launch)[is_early]
     points[is_early] = boundaries.last_before(thread, start[is_early])
     copies = gather(map_categories(calls["name"], copies_memory).astype(bool), launch, missing=False)
-    is_first = np.zeros(launch.size, bool)
-    is_first[np.unique(launch, return_index=True)[1]] = True  # rows are sorted by start
+    rows = np.arange(launch.size, dtype=np.int32)
+    first_row = np.full(calls.height + 1, NONE, np.int32)  # NONE is the last one
+    first_row[launch[::-1]] = rows[::-1]  # they are sorted by start
+    is_first = first_row[launch] == rows
     cases = [is_over | is_early | ~is_first, copies]
     kind = np.select(cases, [Kind.LAUNCH, Kind.COPY_CALL], default=Kind.CALL)
     return points, kind.astype(np.int8)

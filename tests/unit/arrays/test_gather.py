@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.arrays.gather import group_rows, map_categories, number_alike, scatter_add
+from kinetoscope_tb.arrays.gather import group_rows, map_categories, number_alike, number_rows_alike, scatter_add
 
 NAMES = pl.Series(["b", None, "a", "b"], dtype=pl.Enum(["a", "b", "unused"]))
 
@@ -50,6 +50,19 @@ def test_many_distinct_values_are_numbered_too():
     first, number = number_alike(values)
     assert first.tolist() == list(range(5_000))
     assert number.tolist() == [*range(5_000), *range(5_000)]
+
+
+_NUMBERS = st.integers(-(2**31), 2**31 - 1) | st.integers(-1, 1)
+
+
+@given(st.lists(st.tuples(_NUMBERS, _NUMBERS, _NUMBERS, st.booleans())))
+def test_rows_that_are_alike_in_all_columns_have_one_number(rows):
+    columns = [
+        np.array([row[at] for row in rows], dtype) for at, dtype in enumerate([np.int32, np.int64, np.int32, bool])
+    ]
+    first, number = number_rows_alike(columns)
+    assert [rows[row] for row in first] == list(dict.fromkeys(rows))
+    assert [rows[first[n]] for n in number] == rows
 
 
 def test_values_without_a_place_are_left_out_of_the_sums():

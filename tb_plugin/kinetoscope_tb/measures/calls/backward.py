@@ -13,10 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, map_categories
+from ...arrays.gather import NONE, map_categories, number_rows_alike
 from ...trace.model import Trace
 
+Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
+Places = NDArray[np.intp]
+Links = tuple[NDArray[np.integer], NDArray[np.integer]]
 ARROWS = ("fwdbwd", "forward_backward")
 _ACCUMULATES = "AccumulateGrad"
 _RUNS_NODE = "autograd::engine::evaluate_function"
@@ -32,15 +35,15 @@ def forward_ops(trace: Trace) -> Rows:
     forward = np.full(trace.all_host_events.height, NONE, np.int32)  # replayed ones have no number
     if trace.flows.is_empty() and not (host["sequence"] >= 0).any():
         return forward
-    ops = host.select("name", "kind", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
-    ops = ops.filter(pl.col("kind") == "operator")
-    for links in (_by_number(ops), _by_arrow(trace.flows, ops)):
-        forward[links["row"].to_numpy()] = links["forward"].to_numpy()
+    ops = host.select("name", "thread", "start_ns", "sequence", "fwd_thread", "parent").with_row_index("row")
+    ops = ops.filter(host["kind"] == "operator")
+    for row, forward_row in (_by_number(ops), _by_arrow(trace.flows, ops)):
+        forward[row] = forward_row
     _follow_up(ops, forward)
     return forward
 
 
-def _by_arrow(flows: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+def _by_arrow(flows: pl.DataFrame, ops: pl.DataFrame) -> Links:
     """(row, forward): an arrow leads from the innermost operator at its start to the outermost one at its end."""
     is_arrow = map_categories(flows["category"], ARROWS.__contains__)
     arrows = flows.filter(pl.Series(is_arrow, dtype=pl.Boolean)).select("phase", "id", "thread", "start_ns")
@@ -50,7 +53,8 @@ def _by_arrow(flows: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     pairs = end.select("id", "row").join(
         begin.select("id", "forward").unique("id", keep="last"), on="id", maintain_order="left"
     )
-    return pairs.filter(pl.col("row") != pl.col("forward")).unique("row", keep="first").select("row", "forward")
+    pairs = pairs.filter(pl.col("row") != pl.col("forward")).unique("row", keep="first")
+    return pairs["row"].to_numpy(), pairs["forward"].to_numpy()
 
 
 def _ops_at(ops: pl.DataFrame, thread: Rows, at: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -71,33 +75,49 @@ def _ops_at(ops: pl.DataFrame, thread: Rows, at: NDArray[np.int64]) -> tuple[NDA
     return first, last
 
 
-def _by_number(ops: pl.DataFrame) -> pl.DataFrame:
+def _by_number(ops: pl.DataFrame) -> Links:
     """(row, forward) by number of the node and thread.
 
     A logical thread is the trace's thread with the most matching numbers before.
     """
-    node_ops = ops.filter(pl.col("sequence") >= 0)
-    is_backward = pl.col("fwd_thread") > 0
-    forward_runs = (
-        node_ops.filter(~is_backward)
-        .group_by("thread", "sequence", maintain_order=True)
-        .agg(forward=pl.col("row").last(), made_ns=pl.col("start_ns").last())
-    )
-    runs = node_ops.filter(is_backward).select("row", "sequence", "fwd_thread", "start_ns")
-    pairs = runs.join(forward_runs, on="sequence").filter(pl.col("made_ns") <= pl.col("start_ns"))
-    votes = (
-        pairs.group_by("fwd_thread", "thread")
-        .len()
-        .sort("fwd_thread", "len", "thread", descending=[False, True, False])
-    )
-    return pairs.join(votes.unique("fwd_thread", keep="first"), on=["fwd_thread", "thread"]).select("row", "forward")
+    row, sequence, start = (ops[name].to_numpy() for name in ("row", "sequence", "start_ns"))
+    logical, thread = (ops[name].to_numpy() for name in ("fwd_thread", "thread"))
+    is_node, is_backward = sequence >= 0, logical > 0
+    makers, runs = _last_of_numbers(np.flatnonzero(is_node & ~is_backward), sequence, thread), is_node & is_backward
+    run, maker = _equal_numbers(np.flatnonzero(runs), makers, sequence)
+    is_before = start[maker] <= start[run]
+    run, maker = run[is_before], maker[is_before]
+    pair, number = number_rows_alike((logical[run], thread[maker]))
+    votes = pl.DataFrame({"logical": logical[run][pair], "thread": thread[maker][pair], "votes": np.bincount(number)})
+    order = ["logical", "votes", "thread"]
+    votes = votes.with_row_index("pair").sort(order, descending=[False, True, False]).unique("logical", keep="first")
+    is_chosen = np.zeros(pair.size, bool)
+    is_chosen[votes["pair"].to_numpy()] = True
+    return row[run[is_chosen[number]]], row[maker[is_chosen[number]]]
+
+
+def _last_of_numbers(at: Places, sequence: Ints, thread: Rows) -> Places:
+    """Of some operators, in order of thread and time, the last one of each number and thread; in order of numbers."""
+    at = at[np.argsort(sequence[at], kind="stable")]
+    is_last = np.ones(at.size, bool)
+    is_last[:-1] = (sequence[at[1:]] != sequence[at[:-1]]) | (thread[at[1:]] != thread[at[:-1]])
+    return at[is_last]
+
+
+def _equal_numbers(runs: Places, makers: Places, sequence: Ints) -> tuple[Places, Places]:
+    """All pairs of (a run, a maker) with the same number; makers come in order of numbers."""
+    first, after = (np.searchsorted(sequence[makers], sequence[runs], side) for side in ("left", "right"))
+    count = after - first
+    nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    return np.repeat(runs, count), makers[np.repeat(first, count) + nth]
 
 
 def _follow_up(ops: pl.DataFrame, forward_of: Rows) -> None:
     """Fill in operators that accumulate gradients from the node that ran right before them in the same range."""
     is_run = map_categories(ops["name"], lambda name: name.startswith(_RUNS_NODE) or name.endswith(_ACCUMULATES))
     rows = ops["row"].to_numpy()
-    nodes = ops.filter(pl.Series(is_run | (forward_of[rows] >= 0), dtype=pl.Boolean))
+    is_node = pl.Series(is_run | (forward_of[rows] >= 0), dtype=pl.Boolean)
+    nodes = ops.select("name", "row", "thread", "parent").filter(is_node)
     accumulates = map_categories(nodes["name"], lambda name: name.endswith(_ACCUMULATES))
     forward = pl.Series(forward_of[nodes["row"].to_numpy()])
     links = nodes.select("row", "thread", "parent").with_columns(

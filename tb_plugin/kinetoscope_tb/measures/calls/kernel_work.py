@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.gather import NONE, category_codes, gather, map_categories, number_rows_alike, scatter_add
 from ...names.calls import launches_graph
 from ...names.kernel_kinds import kernel_kind
 from ...names.regex import regex
@@ -129,23 +129,22 @@ class KernelWork:
     @classmethod
     def of(cls, trace: Trace, kernels: pl.DataFrame) -> KernelWork:
         """The work behind some kernels of a trace, of which `kernels` has KERNEL_COLUMNS."""
-        rows = _with_calls(trace, kernels)
+        unit = _units(trace, kernels)
+        number, kinds = _kinds(trace, kernels, unit)
         keys = ["unit_name", *ARGUMENTS[1:], "device", "family"]
         total = max(int(kernels["dur_ns"].sum()), 1)
         longest = pl.col("of_name_ns").arg_max()
         sums = (
-            rows.with_columns(of_name_ns=pl.col("dur_ns").sum().over(*keys, "name"))
+            kinds.with_columns(of_name_ns=pl.col("time_ns").sum().over(*keys, "name"))
             .group_by(keys)
             .agg(
-                pl.col("row"),
-                pl.col("unit").filter(pl.col("unit") >= 0).n_unique().alias("units"),
-                pl.len().alias("kernels"),
-                pl.col("dur_ns").sum().alias("time_ns"),
-                pl.col("dur_ns").filter(pl.col("tensor_cores") == "yes").sum().alias("tensor_ns"),
-                pl.col("dur_ns").filter(pl.col("tensor_cores") == "unknown").sum().alias("unknown_ns"),
-                pl.col("dur_ns").filter(_multiplies_no_matrices()).sum().alias("no_matrix_ns"),
+                pl.col("number"),
+                pl.col("kernels", "time_ns").sum(),
+                pl.col("time_ns").filter(pl.col("tensor_cores") == "yes").sum().alias("tensor_ns"),
+                pl.col("time_ns").filter(pl.col("tensor_cores") == "unknown").sum().alias("unknown_ns"),
+                pl.col("time_ns").filter(_multiplies_no_matrices()).sum().alias("no_matrix_ns"),
                 pl.col("is_replayed").all(),
-                *(pl.col("dur_ns").filter(pl.col("kind") == kind).sum().alias(f"{kind}_ns") for kind in _KINDS),
+                *(pl.col("time_ns").filter(pl.col("kind") == kind).sum().alias(f"{kind}_ns") for kind in _KINDS),
                 *(pl.col(name).get(longest) for name in ("name", "blocks_per_sm", "occupancy_frac", "grid")),
             )
             .with_columns(
@@ -154,46 +153,69 @@ class KernelWork:
             )
             .sort("time_ns", *keys, descending=[True, *(False for _ in keys)])
         )
+        group_of_kind = np.empty(kinds.height, np.int64)
+        group_of_kind[sums["number"].explode().to_numpy() if sums.height else []] = np.repeat(
+            np.arange(sums.height), sums["number"].list.len().to_numpy()
+        )
+        group = group_of_kind[number]
+        sums = sums.drop("number").with_columns(units=_count_units(unit, group, sums.height))
         limits = Limits.of(trace)
-        units = (_group(row, limits, least=_LEAST_SHARE * total) for row in sums.drop("row").rows(named=True))
+        units = (_group(row, limits, least=_LEAST_SHARE * total) for row in sums.rows(named=True))
         groups = tuple(replace(unit, reason=reason_in_trace(trace, unit.reason)) for unit in units)
-        group = np.zeros(kernels.height, np.int64)
-        number = np.repeat(np.arange(sums.height), sums["row"].list.len().to_numpy())
-        group[sums["row"].explode().to_numpy() if sums.height else []] = number
         return cls(group, groups, limits)
 
 
-def _with_calls(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """The kernels with the call that they count for, its inputs, and their family."""
-    host = trace.all_host_events
+def _units(trace: Trace, kernels: pl.DataFrame) -> NDArray[np.int32]:
+    """The call that each kernel counts for: a row of all_host_events, or NONE."""
     op = kernels["op"].to_numpy()
     call = gather(matrix_call_of_host_rows(trace), op)
-    unit = np.where(call >= 0, call, op)
-    unit_rows = pl.Series(unit, dtype=pl.Int64).replace(NONE, None)
+    return np.where(call >= 0, call, op)
+
+
+def _kinds(trace: Trace, kernels: pl.DataFrame, unit: NDArray[np.int32]) -> tuple[NDArray[np.int32], pl.DataFrame]:
+    """(the number of each kernel's kind, the kinds): they differ in nothing that tells groups or their times apart.
+
+    Of each kind: its `number`, what its kernels have in common, `time_ns` and how many `kernels` it has; and
+    `blocks_per_sm`, `occupancy_frac` and `grid` of its first one.
+    """
+    host = trace.all_host_events
     replays = map_categories(trace.launches["name"], launches_graph).astype(bool)
-    rows = kernels.select(
-        "name",
-        "tensor_cores",
-        pl.col("device").cast(pl.Int64),
-        "dur_ns",
-        "blocks_per_sm",
-        "occupancy_frac",
-        "grid",
-        row=pl.int_range(pl.len(), dtype=pl.Int64),
-        unit=pl.Series(unit, dtype=pl.Int64),
-        unit_name=host["name"].gather(unit_rows),
-        is_replayed=pl.Series(gather(replays, kernels["launch"].to_numpy(), missing=False), dtype=pl.Boolean),
-        **{name: host[name].gather(unit_rows) for name in ARGUMENTS[1:]},
+    is_replayed = gather(replays, kernels["launch"].to_numpy(), missing=False)
+    common = (
+        *(category_codes(kernels[name]) for name in ("name", "tensor_cores")),
+        kernels["device"].to_numpy(),
+        is_replayed,
     )
-    by = ["name", "unit_name", "input_types"]
-    kinds = rows.select(by).unique()
-    texts = kinds.select(pl.col(by).cast(pl.String)).with_columns(
-        pl.col("unit_name").fill_null(""),
+    first, number = number_rows_alike((*common, *(gather(category_codes(host[name]), unit) for name in ARGUMENTS)))
+    unit_rows = pl.Series(unit[first], dtype=pl.Int64).replace(NONE, None)
+    kinds = kernels.select("name", "tensor_cores", "blocks_per_sm", "occupancy_frac", "grid", "device")[first]
+    kinds = kinds.with_columns(
+        pl.col("device").cast(pl.Int64),
+        unit_name=host["name"].gather(unit_rows),
+        **{name: host[name].gather(unit_rows) for name in ARGUMENTS[1:]},
+        number=pl.int_range(pl.len()),
+        is_replayed=pl.Series(is_replayed[first], dtype=pl.Boolean),
+        time_ns=scatter_add(number, kernels["dur_ns"].to_numpy(), first.size),
+        kernels=np.bincount(number, minlength=first.size),
         kind=pl.Series(map_categories(kinds["name"], kernel_kind, missing="other"), dtype=pl.String),
         is_strided=pl.Series(map_categories(kinds["name"], lambda name: bool(_STRIDED.search(name))), dtype=pl.Boolean),
     )
-    kinds = kinds.with_columns(texts["kind"], family=texts.select(_family()).to_series())
-    return rows.join(kinds, by, "left", nulls_equal=True, maintain_order="left")
+    as_texts = kinds.with_columns(pl.col("unit_name", "input_types").cast(pl.String))
+    families = as_texts.select(pl.col("unit_name").fill_null(""), "input_types", "kind", "is_strided").select(_family())
+    return number, kinds.with_columns(family=families.to_series())
+
+
+def _count_units(unit: NDArray[np.int32], group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """How many calls each group has; kernels of one call may be in several."""
+    known = np.flatnonzero(unit != NONE)
+    unit, group = unit[known], group[known]
+    group_of_unit = np.full(int(unit.max(initial=NONE)) + 1, NONE, np.int32)
+    group_of_unit[unit] = group
+    is_other = group_of_unit[unit] != group
+    others, _ = number_rows_alike((unit[is_other], group[is_other]))
+    return np.bincount(
+        np.concatenate([group_of_unit[group_of_unit != NONE], group[is_other][others]]), minlength=groups
+    )
 
 
 def _multiplies_no_matrices() -> pl.Expr:

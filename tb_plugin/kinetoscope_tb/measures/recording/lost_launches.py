@@ -100,7 +100,10 @@ def lone_rows(trace: Trace) -> Mask:
 
     These were launched before the recording began.
     """
-    rows = trace.device_events.select("device", "stream", "start_ns", is_lone=pl.col("launch") == NONE)
+    has_none = (trace.device_events["launch"] == NONE).to_numpy()
+    if not has_none.any():
+        return has_none
+    rows = trace.device_events.select("device", "stream", "start_ns", is_lone=pl.Series(has_none))
     first = pl.col("start_ns").filter(~pl.col("is_lone")).min().over("device", "stream")
     is_meant = pl.col("is_lone") & (first.is_null() | (pl.col("start_ns") >= first))
     lone: Mask = rows.select(is_meant.fill_null(value=False)).to_series().to_numpy()

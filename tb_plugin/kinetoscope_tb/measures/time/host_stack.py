@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, map_categories, number_alike
+from ...arrays.gather import NONE, category_codes, gather, map_categories, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, distinct, length_within
 from ...arrays.nesting import innermost, nearest, nest
 from ...names.kernels import step_number
@@ -112,7 +112,7 @@ class HostStack:
         frames = parse_frames(pl.Series(texts, dtype=pl.String))
         kinds = self._kinds(trace)
         ops = trace.host_events["name"]
-        op = gather(_codes(ops), self._operators(kinds))
+        op = gather(category_codes(ops), self._operators(kinds))
         source = self._sources(function, texts, frames)
         names = [
             pl.Series(map(function_name, frames["function"].str.strip_prefix(_MODULE)), dtype=pl.String),
@@ -149,7 +149,7 @@ class HostStack:
     def _names(self, trace: Trace, function: Rows, sizes: list[int]) -> NDArray[np.int64]:
         """The number of each row's name: of functions, then of host events, then of calls; NONE without a name."""
         number = np.full(self.row.size, NONE, np.int64)
-        of_frames = (function, _codes(trace.host_events["name"]), _codes(trace.launches["name"]))
+        of_frames = (function, category_codes(trace.host_events["name"]), category_codes(trace.launches["name"]))
         for frame, codes in enumerate(of_frames):
             rows = np.flatnonzero(self.frame == frame)
             code = codes[self.row[rows]]
@@ -163,11 +163,6 @@ class HostStack:
         code = gather(function, np.where(self.frame == _PYTHON, self.row, np.int32(NONE)))
         own, any_file = (nearest(answer[code], self.parent) for answer in (is_own, has_file))
         return gather(code, np.where(own == NONE, any_file, own))
-
-
-def _codes(names: pl.Series) -> Rows:
-    """The number of each name among the categories, or NONE."""
-    return names.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
 
 
 def _overlapping_rows(frame: pl.DataFrame, threads: Rows, within: Intervals) -> Rows:

@@ -140,17 +140,23 @@ def _belongs(trace: Trace, name: str, is_chosen: Mask) -> Mask:
     frame = getattr(trace, name)
     if name in ("host_events", "launches"):
         return gather(is_chosen, frame["step"].to_numpy(), missing=False)
-    start, end = _times(frame)
+    if name != "device_events":
+        return gather(is_chosen, _steps_around(trace, name, slice(None)), missing=False)
+    step = frame["step"].to_numpy()
+    rows = np.flatnonzero((step < 0) & (frame["launch"].to_numpy() < 0))  # launches between steps belong to none
+    belongs: Mask = gather(is_chosen, step, missing=False)
+    belongs[rows] = gather(is_chosen, _steps_around(trace, name, rows), missing=False)
+    return belongs
+
+
+def _steps_around(trace: Trace, name: str, rows: slice | NDArray[np.intp]) -> Rows:
+    """The step that some rows of a frame are in by their times, or NONE."""
+    start, end = (times[rows] for times in _times(getattr(trace, name)))
     first, last = ("start_ns", "end_ns") if name in _ON_DEVICES else ("host_start_ns", "host_end_ns")
     starts, ends = trace.steps[first].to_numpy(), trace.steps[last].to_numpy()
     step = (np.searchsorted(starts, start, "right") - 1).astype(np.int32)
     until = end if name == "python_calls" else start + 1
-    step = np.where((step >= 0) & (until <= gather(ends, step, NONE)), step, NONE).astype(np.int32)
-    if name == "device_events":
-        own_step = frame["step"].to_numpy()
-        is_linked = (own_step >= 0) | (frame["launch"].to_numpy() >= 0)  # launches between steps belong to none
-        step = np.where(is_linked, own_step, step)
-    return gather(is_chosen, step, missing=False)
+    return np.where((step >= 0) & (until <= gather(ends, step, NONE)), step, np.int32(NONE))
 
 
 def _select_rows(trace: Trace, masks: dict[str, Mask]) -> Trace:

@@ -60,8 +60,9 @@ def mfu(trace: Trace) -> pl.DataFrame:
     """The devices by index."""
     steps = counted_steps(trace)
     of_steps = pl.Series(belongs_to_steps(trace, "device_events", steps))
-    kernels = trace.device_events.filter(of_steps & (pl.col("kind") == "kernel") & ~pl.col("is_communication"))
-    work = KernelWork.of(trace, kernels.select(KERNEL_COLUMNS))
+    events = trace.device_events
+    is_chosen = of_steps & (events["kind"] == "kernel") & ~events["is_communication"]
+    work = KernelWork.of(trace, events.select(KERNEL_COLUMNS).filter(is_chosen))
     step_ns = round(float((trace.steps["end_ns"] - trace.steps["start_ns"])[steps].mean()))  # type: ignore[arg-type]
     usual = usual_step(trace)
     rows = [
