@@ -254,8 +254,14 @@ Deno.test("rates far below 1 TB/s are in GB/s, also next to a larger one", () =>
   ]);
 });
 
-Deno.test("a value of a few is in words", () => {
-  is(drawn({ kind: "text", shown_as: "words" }, ["cannot_tell"]).columns[1]!.shown!(0), "can’t tell");
+Deno.test("a value that is an id is in the words of its column, and is found by both", () => {
+  const { columns, texts } = drawn({ kind: "text", words: { dependency: "Waiting for another stream" } }, [
+    "dependency",
+    null,
+    "new id",
+  ]);
+  is([0, 1, 2].map((row) => columns[1]!.shown!(row)).join(), "Waiting for another stream,–,new id");
+  is(/^dependency$/m.test(texts[0]!) && /^Waiting for another stream$/m.test(texts[0]!), true);
 });
 
 Deno.test("a column with one text in all of many rows doesn't name them: the next one comes first", () => {

@@ -37,7 +37,7 @@ COLUMNS_BY_NAME = {
     "timeline/panels/area_counters.tsx": ("counter", AREA),
     "timeline/panels/area_rows.tsx": ("category name", AREA),
     "timeline/panels/gap_list.tsx": ("start_ns total_ns", "the panel of idle gaps"),
-    "timeline/state/idle_gaps.ts": ("device dur_ns start_ns", "the panel of idle gaps"),
+    "timeline/state/idle_gaps.ts": ("start_ns", "the panel of idle gaps"),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
     "views/parameters.tsx": ("device phase", "parameters of a whole page"),
 }
@@ -85,3 +85,9 @@ def test_a_table_names_parts_as_the_bars_that_show_them():
     for table, part in parts:
         (column,) = [column for column in table.columns if column.name == part]
         assert column.shown_as == "time part"
+
+
+def test_a_title_belongs_to_a_column_in_every_view():
+    columns = [column for view in EVERY_VIEW.values() for column in view.table.columns if column.title]
+    assert columns
+    assert len({column.name for column in columns}) == len({(column.name, column.title) for column in columns})

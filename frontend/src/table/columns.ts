@@ -108,6 +108,10 @@ const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
   shown: (row) => typeof values[row] === "number" ? edge(values[row], kind) : "–",
 });
 
+/** What people call a value. */
+export const wordsFor = ({ words }: Column, value: Value | undefined): string =>
+  words?.[String(value)] ?? String(value ?? "–");
+
 const readable = (value: Value | undefined) => typeof value === "string" ? readableName(value) : "–";
 
 const timeParts = (values: Value[]): Partial<DrawnColumn> => ({
@@ -153,7 +157,8 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     ...(isEdge && edges(column, values)),
     ...(column.kind === "text" && values.some(isReadableOtherwise) &&
       { shown: (row: number) => readable(values[row]) }),
-    ...((column.shown_as === "words" || (column.shown_as === "id" && column.name === entry.key[0])) &&
+    ...(column.words && { shown: (row: number) => wordsFor(column, values[row]) }),
+    ...((column.shown_as === "id" && column.name === entry.key[0]) &&
       { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
     ...(column.shown_as === "time part" && timeParts(values)),
     ...(column.shown_as === "shapes" && { shown: (row: number) => shapes(values[row]) }),
