@@ -119,3 +119,23 @@ def test_a_sandwich_is_accessible(app: App, scheme: str):
     page = app.open("python_calls", run="modules", flame="sandwich")
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
+
+
+def test_steps_begin_with_the_usual_one_and_a_column_for_each(app: App):
+    page = app.open("steps", run="many_steps")
+    chart = page.locator("figure", has=page.locator("svg.steps"))
+    expect(chart.locator(".answer")).to_have_text(
+        "The usual step takes 900\xa0µs (median of 12). None takes noticeably longer."
+    )
+    expect(chart.locator("line.usual")).to_have_count(1)
+    expect(chart.get_by_role("list")).to_contain_text("Kernel")
+    chart.get_by_role("slider").focus()
+    page.keyboard.press("ArrowRight")
+    expect(chart.get_by_role("slider")).to_have_attribute("aria-valuetext", re.compile("^Step 1.*Kernel: ", re.DOTALL))
+    assert Axe().run(page).response["violations"] == []
+
+
+def test_a_single_step_has_no_picture(app: App):
+    page = app.open("steps", run="launches_only")
+    expect(page.locator("tr.row")).to_have_count(1)
+    expect(page.locator("svg.steps")).to_have_count(0)

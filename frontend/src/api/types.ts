@@ -130,6 +130,7 @@ export type Picture =
     is_of_steps: boolean;
     what_if: string | null;
   }
+  | { kind: "step_columns" }
   | { kind: "range_bars"; name: string; host: string; busy: string; idle: string }
   | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] | null };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
