@@ -2,7 +2,7 @@ import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Column, Table, ViewEntry } from "../src/api/types.ts";
 import type { Value } from "../src/format/numbers.ts";
 import { addKernelLabels } from "../src/format/readable_names.ts";
-import { csv, prepareTable, sortedTexts, tsv } from "../src/table/columns.ts";
+import { csv, leadingNames, prepareTable, sortedTexts, tsv, weightAfter } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
 const TABLE: Table = {
@@ -254,8 +254,14 @@ Deno.test("rates far below 1 TB/s are in GB/s, also next to a larger one", () =>
   ]);
 });
 
-Deno.test("a value of a few is in words", () => {
-  is(drawn({ kind: "text", shown_as: "words" }, ["cannot_tell"]).columns[1]!.shown!(0), "can’t tell");
+Deno.test("a value that is an id is in the words of its column, and is found by both", () => {
+  const { columns, texts } = drawn({ kind: "text", words: { dependency: "Waiting for another stream" } }, [
+    "dependency",
+    null,
+    "new id",
+  ]);
+  is([0, 1, 2].map((row) => columns[1]!.shown!(row)).join(), "Waiting for another stream,–,new id");
+  is(/^dependency$/m.test(texts[0]!) && /^Waiting for another stream$/m.test(texts[0]!), true);
 });
 
 Deno.test("a column with one text in all of many rows doesn't name them: the next one comes first", () => {
@@ -269,4 +275,19 @@ Deno.test("a column with one text in all of many rows doesn't name them: the nex
   same(names(8, ["all"]), ["part", "step"]);
   same(names(8, ["1", "2"]), ["step", "part"]);
   same(names(7, ["all"]), ["step", "part"]);
+});
+
+Deno.test("on a narrow page the weight stands behind the texts that name a row together", () => {
+  const columns = [
+    { name: "cause", kind: "text", doc: "", shown_as: "name" },
+    { name: "host", kind: "text", doc: "", shown_as: "name" },
+    { name: "kind", kind: "text", doc: "" },
+    { name: "total_ns", kind: "duration", doc: "" },
+  ] as Column[];
+  const data = { cause: ["a", "b"], host: ["c", "d"], kind: ["e", "f"], total_ns: [1, 2] };
+  const ready = prepareTable({ ...TABLE, columns, data }, { ...ENTRY, key: ["culprit"] }).columns;
+  const count = leadingNames(ready, ["culprit"]);
+  same(weightAfter(ready, "total_ns", count).map(({ name }) => name), ["cause", "host", "total_ns", "kind"]);
+  same(weightAfter(ready, "total_ns").map(({ name }) => name), ["cause", "total_ns", "host", "kind"]);
+  is(leadingNames(ready.slice(0, 2), ["culprit"]), 2);
 });

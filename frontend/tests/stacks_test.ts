@@ -1,5 +1,5 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
-import { cutFolders, frameOf, framesOf, shortFrame, stackLine } from "../src/format/stacks.ts";
+import { cutFolders, cutPlace, frameOf, framesOf, shortFrame, stackLine } from "../src/format/stacks.ts";
 
 Deno.test("a frame names a function, a file and a line, or it is a name alone", () => {
   same(frameOf("a/b (c).py(12): <lambda>"), {
@@ -48,4 +48,14 @@ Deno.test("a place in the code is cut before its file, and its function stays", 
   is(cutFolders("C:\\job\\train.py:12"), "…/train.py:12");
   is(cutFolders("step (train.py:12)"), "step (train.py:12)");
   is(cutFolders("reads/s of disk"), "reads/s of disk");
+});
+
+Deno.test("a place that is cut has its line, then as much of the function and of the end of the file as there is room for", () => {
+  const cut = (text: string, most: number) => cutPlace(text, ({ length }) => length <= most);
+  is(cut("step (train.py:12)", 18), "step (train.py:12)");
+  is(cut("normalize_images (image_transforms.py:390)", 38), "normalize_i… (image_transforms.py:390)");
+  is(cut("normalize_images (image_transforms.py:390)", 28), "normali… (…ransforms.py:390)");
+  is(cut("normalize_images (image_transforms.py:390)", 10), "");
+  is(cut("/data/image_transforms.py:390", 18), "…transforms.py:390");
+  is(cut("aten::convolution_backward", 12), "");
 });

@@ -1,4 +1,4 @@
-import { parseRange, shiftRange, zoomRange } from "../src/views/overview/step_range.ts";
+import { parseRange, shiftRange, zoomRange } from "../src/charts/step_range.ts";
 
 const same = (got: unknown, expected: unknown) => {
   if (JSON.stringify(got) !== JSON.stringify(expected)) throw new Error(`${JSON.stringify(got)} is not expected`);

@@ -1,4 +1,5 @@
 import type { Table } from "../src/api/types.ts";
+import { setTitles } from "../src/format/numbers.ts";
 import { timePart } from "../src/format/time_parts.ts";
 import {
   busyShare,
@@ -28,6 +29,10 @@ const data = {
   dataloader_ns: [null, null, 60, 100],
   other_ns: [null, null, 40, 0],
 };
+setTitles([
+  { name: "late_data_loading_ns", title: "Waiting for data" },
+  { name: "not_shown_ns", title: "Not in the recording" },
+]);
 const strips = stripsOf({ state: "ready", view: "activity_strip", columns: [], data } as Table);
 const [device, host] = strips as [typeof strips[0], typeof strips[0]];
 

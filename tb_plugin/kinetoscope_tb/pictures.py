@@ -246,6 +246,13 @@ class RangeBars:
     idle: str
 
 
+@dataclass(frozen=True)
+class StepColumns:
+    """A column for each step in order of time, of the eight parts of its time, and a line at the usual step."""
+
+    kind: ClassVar = "step_columns"
+
+
 Picture = (
     Tree
     | Lines
@@ -258,6 +265,7 @@ Picture = (
     | StackedBars
     | PartBars
     | RangeBars
+    | StepColumns
     | Sentence
 )
 

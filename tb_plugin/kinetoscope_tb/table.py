@@ -6,6 +6,7 @@ Definitions are written only here: tooltips, the command line and docs/metrics.m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -60,7 +61,7 @@ _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
 
 
-ShownAs = Literal["shapes", "place", "name", "hash", "id", "offset", "bound", "own unit", "time part", "words"]
+ShownAs = Literal["shapes", "place", "name", "hash", "id", "offset", "bound", "own unit", "time part"]
 """What the page draws some texts and numbers as, where their kind alone doesn't say it.
 
 shapes    the shapes of inputs, without the empty ones at the end, which are of arguments that are no tensors
@@ -71,18 +72,36 @@ id        of a rule or a view: written in words where it is a table's first colu
 offset    the byte of the file at which the row's event begins
 bound     how small or large a value of its row may be: hidden at first
 time part a part of the time of a step, in the words and with the color of the bars that show it
-words     one of a few values, such as `cannot_tell`, in words
 own unit  much smaller than the other times of the row, such as a time per token: it has a unit of its own
 """
 
 
 class Column:
-    """One column of a `Table`; its name is the attribute it is assigned to."""
+    """One column of a `Table`; its name is the attribute it is assigned to.
+
+    Args:
+        kind: What its values are.
+        doc: Its definition.
+        adds_up: Whether it is an amount, where its kind and its name don't say so.
+        shown_as: What the page draws it as, where its kind doesn't say so.
+        title: What people call it, if not by its name in words.
+        words: What people call its values, if these are ids. Filters, links, JSON and CSV have the ids.
+    """
 
     name: str
 
-    def __init__(self, kind: Kind, doc: str, *, adds_up: bool | None = None, shown_as: ShownAs | None = None) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        doc: str,
+        *,
+        adds_up: bool | None = None,
+        shown_as: ShownAs | None = None,
+        title: str = "",
+        words: Mapping[str, str] | None = None,
+    ) -> None:
         self.kind, self.doc, self.shown_as, self._adds_up = kind, doc, shown_as, adds_up
+        self.title, self.words = title, words or {}
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -198,3 +217,5 @@ def _check_name(table: str, column: Column) -> None:
         raise TypeError(f"{table}.{column.name} is a bool: its name must begin with is_, has_ or uses_")
     if not column.doc.endswith("."):
         raise TypeError(f"{table}.{column.name} needs a definition that is a sentence")
+    if column.words and column.kind is not TEXT:
+        raise TypeError(f"{table}.{column.name} is a {column.kind.name}: only a text has words for its values")

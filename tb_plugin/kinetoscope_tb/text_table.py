@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MISSING = "–"
 TERMINAL_ROWS = 20
-SHORT_TEXT = 24  # characters: longer texts come last, so that the numbers are in sight
+SHORT_TEXT = 26  # characters: longer texts come last, so that the numbers are in sight
 READABLE = 48  # characters of a text that are shown before columns are left out; labels of kernels fit
 LINE = 100  # characters of a line of prose
 GAP = 2  # characters between columns
@@ -94,7 +94,7 @@ class TextColumn:
 def text_columns(
     columns: Sequence[Column], frame: pl.DataFrame, labels: Mapping[str, str] | None = None
 ) -> list[TextColumn]:
-    """The frame's values as readable text: frames of Python stacks in words, and `labels` for full names of kernels."""
+    """The frame's values as readable text: ids and frames of Python stacks in words, and `labels` for kernels."""
     return [
         text_column(column.name, column.kind.name, _readable_names(column, frame[column.name].to_list(), labels or {}))
         for column in columns
@@ -124,7 +124,7 @@ def readable_name(name: str, labels: Mapping[str, str]) -> str:
 def _readable_names(column: Column, values: list[Any], labels: Mapping[str, str]) -> list[Any]:
     if column.kind.name != "text":
         return values
-    return [None if value is None else readable_name(value, labels) for value in values]
+    return [None if value is None else column.words.get(value) or readable_name(value, labels) for value in values]
 
 
 def aligned_lines(columns: Sequence[TextColumn]) -> str:

@@ -408,10 +408,12 @@ class View:
 
 
 def column_descriptions(columns: Iterable[Column]) -> list[dict[str, Any]]:
-    """What clients need to know of each column, as JSON values; `shown_as` only where it is drawn in its own way."""
+    """What clients need to know of each column, as JSON values; what is said of few columns only where it is."""
     return [
         {"name": c.name, "kind": c.kind.name, "doc": c.doc, "adds_up": c.adds_up}
         | ({"shown_as": c.shown_as} if c.shown_as else {})
+        | ({"title": c.title} if c.title else {})
+        | ({"words": dict(c.words)} if c.words else {})
         for c in columns
     ]
 

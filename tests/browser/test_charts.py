@@ -119,3 +119,32 @@ def test_a_sandwich_is_accessible(app: App, scheme: str):
     page = app.open("python_calls", run="modules", flame="sandwich")
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
+
+
+def test_steps_begin_with_the_usual_one_and_a_column_for_each(app: App):
+    page = app.open("steps", run="many_steps")
+    chart = page.locator("figure", has=page.locator("svg.steps"))
+    expect(chart.locator(".answer")).to_have_text(
+        "The usual step takes 900\xa0µs (median of 12). None takes noticeably longer."
+    )
+    expect(chart.locator("line.usual")).to_have_count(1)
+    expect(chart.get_by_role("list")).to_contain_text("Kernel")
+    assert Axe().run(page).response["violations"] == []
+    chart.get_by_role("slider").focus()
+    page.keyboard.press("ArrowRight")
+    expect(chart.get_by_role("slider")).to_have_attribute("aria-valuetext", re.compile("^Step 1.*Kernel: ", re.DOTALL))
+
+
+def test_a_single_step_has_no_picture(app: App):
+    page = app.open("steps", run="launches_only")
+    expect(page.locator("tr.row")).to_have_count(1)
+    expect(page.locator("svg.steps")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("view", "title"), [("copies", "copies or fills run and no kernel does"), ("launches", "Launch latency")]
+)
+def test_copies_and_launches_begin_with_what_they_cost(app: App, view: str, title: str):
+    page = app.open(view, run="h100/training")
+    expect(page.locator(".verdict .sentence")).to_contain_text(title)
+    expect(page.get_by_role("treegrid").locator("tr.row").first).to_be_visible()

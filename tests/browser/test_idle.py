@@ -18,10 +18,23 @@ def test_why_is_my_gpu_idle_is_answered_by_a_sentence_a_bar_and_the_culprits(app
     )
     expect(page.get_by_role("button", name="GPU 0: parts of its time")).to_be_visible()
     culprits = page.get_by_role("region", name="Idle time by culprit")
-    expect(culprits.get_by_role("treegrid").locator("tr.row").first).to_contain_text("host late")
+    expect(culprits.get_by_role("treegrid").locator("tr.row").first).to_contain_text("Host")
     page.get_by_text("of devices and streams as a table").click()
     expect(page.get_by_role("treegrid").first.locator("tr.row").first).to_contain_text("device")
     assert Axe().run(page).response["violations"] == []
+
+
+def test_a_cause_has_one_name_in_the_legend_the_table_and_its_filter(app: App):
+    page = app.open("idle")
+    legend = [part.strip() for part in page.locator(".idle-bars li").all_inner_texts()]
+    culprits = page.get_by_role("region", name="Idle time by culprit")
+    rows = culprits.get_by_role("treegrid").locator("tr.row")
+    expect(rows.first).to_contain_text(re.compile("Host, nothing recorded|Host in"))
+    shown = rows.first.locator("td").all_inner_texts()
+    assert any(part.startswith(cell.strip()) for part in legend for cell in shown if cell.strip())
+    for words in ("host late", "nothing recorded"):  # an id, and words
+        culprits.get_by_placeholder("Filter").fill(words)
+        expect(rows.first).to_be_visible()
 
 
 def test_the_parts_of_the_bar_add_up_to_the_window(app: App):

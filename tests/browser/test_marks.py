@@ -48,7 +48,7 @@ def test_a_gap_opens_to_what_the_host_was_doing(app: App):
     gaps = page.get_by_role("region", name="Longest gaps")
     gaps.locator("tr.row").first.click()
     part = gaps.locator("details.about", has_text="What the host was doing")
-    expect(part.locator("tr.row").first).to_contain_text("host late")
+    expect(part.locator("tr.row").first).to_contain_text("Host late")
     expect(gaps.get_by_role("button", name="Show in the timeline").first).to_be_visible()
 
 

@@ -29,6 +29,9 @@ COLUMNS_BY_NAME = {
     "charts/flame_graph.tsx": ("file kind line", "what a box of a flame graph is: rows of any tree may have them"),
     "charts/run_chart.tsx": ("step_ns", "of the answer about many runs, which is no view"),
     "charts/idle_bars.tsx": ("communication_ns device exposed_communication_ns step", "the sentence above such bars"),
+    "charts/step_columns.tsx": ("step", "the table of steps"),
+    "charts/steps_chart.tsx": ("is_complete part phase step total_ns", "the same"),
+    "charts/usual_step.ts": ("phase step total_ns", "the same"),
     "charts/part_bars.tsx": ("part", "the view that a picture names as its what-if has a row for each part"),
     "shell/sidebar.tsx": ("is_relative", "an amount that is above an unknown one has a plus"),
     "table/columns.ts": ("device thread", "rows of several devices or threads don't add up"),
@@ -37,7 +40,7 @@ COLUMNS_BY_NAME = {
     "timeline/panels/area_counters.tsx": ("counter", AREA),
     "timeline/panels/area_rows.tsx": ("category name", AREA),
     "timeline/panels/gap_list.tsx": ("start_ns total_ns", "the panel of idle gaps"),
-    "timeline/state/idle_gaps.ts": ("device dur_ns start_ns", "the panel of idle gaps"),
+    "timeline/state/idle_gaps.ts": ("start_ns", "the panel of idle gaps"),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
     "views/parameters.tsx": ("device phase", "parameters of a whole page"),
 }
@@ -85,3 +88,9 @@ def test_a_table_names_parts_as_the_bars_that_show_them():
     for table, part in parts:
         (column,) = [column for column in table.columns if column.name == part]
         assert column.shown_as == "time part"
+
+
+def test_a_title_belongs_to_a_column_in_every_view():
+    columns = [column for view in EVERY_VIEW.values() for column in view.table.columns if column.title]
+    assert columns
+    assert len({column.name for column in columns}) == len({(column.name, column.title) for column in columns})

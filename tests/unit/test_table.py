@@ -32,6 +32,15 @@ def test_a_definition_is_a_sentence():
             calls = Column(COUNT, "how often")
 
 
+def test_only_a_text_has_words_for_its_values():
+    with pytest.raises(TypeError, match="only a text has words"):
+
+        class Wrong(Table):
+            """One row is one x."""
+
+            calls = Column(COUNT, "How often.", words={"1": "Once"})
+
+
 def test_a_bool_reads_like_a_question():
     with pytest.raises(TypeError, match="must begin with is_"):
 

@@ -45,7 +45,11 @@ export interface Column {
   /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
   adds_up?: boolean;
   /** What it is drawn as, where its kind alone doesn't say it. */
-  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "bound" | "own unit" | "time part" | "words";
+  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "bound" | "own unit" | "time part";
+  /** What people call it, if not by its name in words. */
+  title?: string;
+  /** What people call its values, if these are ids. */
+  words?: Record<string, string>;
 }
 export interface Parameter {
   name: string;
@@ -126,6 +130,7 @@ export type Picture =
     is_of_steps: boolean;
     what_if: string | null;
   }
+  | { kind: "step_columns" }
   | { kind: "range_bars"; name: string; host: string; busy: string; idle: string }
   | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] | null };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;

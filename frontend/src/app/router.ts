@@ -19,7 +19,7 @@ import { type ApiRequest, attempt, isAnswered, resources, retryFailed } from "./
 import { editDistance } from "../format/edit_distance.ts";
 import { addKernelLabels } from "../format/readable_names.ts";
 import { matrixUnits, TENSOR_CORES } from "../format/vendor_words.ts";
-import { shorten, type Value } from "../format/numbers.ts";
+import { setTitles, shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
 import { entriesOf, type Entry, tabOf } from "./entries.ts";
 import { whyOf } from "./why.ts";
@@ -461,7 +461,10 @@ async function refresh() {
   batch(() => {
     if (outage.value && !failure) retryFailed();
     outage.value = failure;
-    if (Array.isArray(views)) catalogue.value = views;
+    if (Array.isArray(views)) {
+      setTitles(views.flatMap(({ columns }) => columns));
+      catalogue.value = views;
+    }
     if ("runs" in runs && JSON.stringify(runs) !== JSON.stringify(listing.value)) listing.value = runs;
   });
 }

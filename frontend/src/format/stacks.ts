@@ -31,6 +31,28 @@ export const shortFrame = (text: string): string => frameText(withoutFolders(fra
 /** A place in the code with `…` for its folders: `step (…/train.py:12)`; any other text as it is. */
 export const cutFolders = (text: string): string => text.replace(/(^|\()[^(]*[/\\](?=[^/\\]+[:(]\d)/s, "$1…/");
 
+const PLACE = /^(.* \()?([^()]*?)(:\d+\)?)$/s;
+const SHORTEST = 7; // characters of a function and of a file that say something
+
+/**
+ * A place in the code so that it fits: `long_function_na… (…train.py:12)`. The line stays, of the function its beginning
+ * and of the file its end. Empty if it is no place, or if no part of it fits.
+ */
+export function cutPlace(text: string, fits: (text: string) => boolean): string {
+  const [, before = "", file = "", line] = PLACE.exec(text) ?? [], name = before.slice(0, -2);
+  if (!line) return "";
+  const cut = (letters: number, from: number) =>
+    (before && (letters < name.length ? `${name.slice(0, letters)}… (` : before)) +
+    (from ? `…${file.slice(from)}` : file) + line;
+  let [letters, from] = [name.length, 0];
+  while (!fits(cut(letters, from))) {
+    if (letters > SHORTEST) letters--;
+    else if (file.length - from > SHORTEST) from++;
+    else return "";
+  }
+  return cut(letters, from);
+}
+
 /** A function of C++ without its namespaces, arguments and return type. */
 const bareFunction = (name: string) =>
   name.includes("::")

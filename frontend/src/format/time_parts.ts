@@ -1,4 +1,4 @@
-import { percent } from "./numbers.ts";
+import { label, percent } from "./numbers.ts";
 import { uncapitalized } from "./steps.ts";
 
 type Part = [string, string];
@@ -17,29 +17,32 @@ const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${col
 const shade = (color: string) => `color-mix(in srgb, var(--${color}) 57%, #000)`;
 const EMPTY = "color-mix(in srgb, var(--other) 50%, var(--surface))";
 
-const RUNTIME: Part = ["Host in runtime calls", "var(--runtime)"];
-const LATENCY: Part = ["Launch latency", "var(--latency)"];
+const LATENCY = "var(--latency)";
 const COPIES: Part = ["Copies and fills", "var(--memcpy)"];
 const LOADING: Part = ["Data loading", "var(--dataloader)"];
 const BETWEEN_EVENTS: Part = ["Between GPU events", "var(--quiet)"];
 
-/** What the page calls each part of the time of a device, a rank, a step or a phase, and its color. */
-const PARTS: Record<string, Part> = {
-  busy_ns: ["Busy", "var(--kernel)"],
-  late_data_loading_ns: ["Waiting for data", "var(--dataloader)"],
-  late_synchronizing_ns: SYNCHRONIZING,
-  late_runtime_ns: RUNTIME,
-  late_operator_ns: OPERATORS,
-  late_annotation_ns: ANNOTATIONS,
-  late_python_ns: PYTHON,
-  late_unrecorded_ns: UNRECORDED,
+/** The colors of the parts that are columns with the titles that the catalogue gives them. */
+const COLORS: Record<string, string> = {
+  busy_ns: "var(--kernel)",
+  late_data_loading_ns: "var(--dataloader)",
+  late_synchronizing_ns: SYNCHRONIZING[1],
+  late_runtime_ns: "var(--runtime)",
+  late_operator_ns: OPERATORS[1],
+  late_annotation_ns: ANNOTATIONS[1],
+  late_python_ns: PYTHON[1],
+  late_unrecorded_ns: UNRECORDED[1],
   launch_latency_ns: LATENCY,
-  dependency_ns: ["Waiting for another stream", "var(--communication)"],
-  blocked_copy_ns: ["Blocked in a copy or sync", "var(--memcpy)"],
-  graph_launch_ns: ["Graph launch", "var(--memset)"],
-  not_shown_ns: NOT_SHOWN,
+  dependency_ns: "var(--communication)",
+  blocked_copy_ns: "var(--memcpy)",
+  graph_launch_ns: "var(--memset)",
+  not_shown_ns: NOT_SHOWN[1],
+  unexplained_ns: UNEXPLAINED[1],
+};
+
+/** What the page calls each other part of the time of a device, a rank, a step or a phase, and its color. */
+const PARTS: Record<string, Part> = {
   not_shown: NOT_SHOWN,
-  unexplained_ns: UNEXPLAINED,
   computation_ns: ["Computation", "var(--kernel)"],
   exposed_communication_ns: ["Exposed communication", "var(--communication)"],
   exposed_transfer_ns: ["Exposed transfer", shade("memcpy")],
@@ -65,8 +68,8 @@ const PARTS: Record<string, Part> = {
   computation: KERNELS,
   "device communication": COMMUNICATION,
   "host communication": ["Communication of the host", shade("communication")],
-  "launch latency": ["Launching: latency", LATENCY[1]],
-  "runtime call": ["Launching: calls", RUNTIME[1]],
+  "launch latency": ["Launching: latency", LATENCY],
+  "runtime call": ["Launching: calls", "var(--runtime)"],
   "between GPU events": BETWEEN_EVENTS,
   "unexplained wait": UNEXPLAINED,
   "data loading": LOADING,
@@ -97,7 +100,8 @@ const PARTS: Record<string, Part> = {
 
 /** The name and the color of a column. */
 export function timePart(column: string): { name: string; color: string } {
-  const [name, color] = PARTS[column] ?? [column, "var(--other)"];
+  const [name, color] = PARTS[column] ??
+    (column in COLORS ? [label(column), COLORS[column]!] : [column, "var(--other)"]);
   return { name, color };
 }
 
@@ -116,6 +120,3 @@ export function mostCauses(causes: { name: string; value: number }[], whole: num
   )
     .join("; ");
 }
-
-/** The part of which nobody knows whether the device was idle, within a sentence. */
-export const NOT_SHOWN_WORDS = NOT_SHOWN[0].toLowerCase();

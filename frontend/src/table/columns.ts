@@ -108,6 +108,10 @@ const edges = ({ kind }: Column, values: Value[]): Partial<DrawnColumn> => ({
   shown: (row) => typeof values[row] === "number" ? edge(values[row], kind) : "–",
 });
 
+/** What people call a value. */
+export const wordsFor = ({ words }: Column, value: Value | undefined): string =>
+  words?.[String(value)] ?? String(value ?? "–");
+
 const readable = (value: Value | undefined) => typeof value === "string" ? readableName(value) : "–";
 
 const timeParts = (values: Value[]): Partial<DrawnColumn> => ({
@@ -153,7 +157,8 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     ...(isEdge && edges(column, values)),
     ...(column.kind === "text" && values.some(isReadableOtherwise) &&
       { shown: (row: number) => readable(values[row]) }),
-    ...((column.shown_as === "words" || (column.shown_as === "id" && column.name === entry.key[0])) &&
+    ...(column.words && { shown: (row: number) => wordsFor(column, values[row]) }),
+    ...((column.shown_as === "id" && column.name === entry.key[0]) &&
       { shown: (row: number) => idInWords(String(values[row] ?? "–")) }),
     ...(column.shown_as === "time part" && timeParts(values)),
     ...(column.shown_as === "shapes" && { shown: (row: number) => shapes(values[row]) }),
@@ -260,10 +265,17 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
-/** The columns with the weight right after the first one, so that it is in sight on a narrow page. */
-export function weightSecond(columns: DrawnColumn[], weight: string | null): DrawnColumn[] {
-  const [first, ...others] = columns, is = ({ name }: DrawnColumn) => Number(name === weight);
-  return [first!, ...others.toSorted((a, b) => is(b) - is(a))];
+/** The columns with the weight right after the first one, or after several, so that it is in sight on a narrow page. */
+export function weightAfter(columns: DrawnColumn[], weight: string | null, count = 1): DrawnColumn[] {
+  const is = ({ name }: DrawnColumn) => Number(name === weight);
+  return [...columns.slice(0, count), ...columns.slice(count).toSorted((a, b) => is(b) - is(a))];
+}
+
+/** How many texts at the beginning name rows together. */
+export function leadingNames(columns: DrawnColumn[], key: string[]): number {
+  const isName = (column: DrawnColumn) => isText(column) && (column.shown_as === "name" || key.includes(column.name));
+  const others = columns.findIndex((column) => !isName(column));
+  return others < 0 ? columns.length : Math.max(1, others);
 }
 
 const widestOf = new WeakMap<DrawnColumn, string>();

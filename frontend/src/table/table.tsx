@@ -2,7 +2,7 @@ import { type ComponentChildren, h, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Drawer } from "./drawer.tsx";
 import { chosenWidths, setWidth } from "./column_choice.ts";
-import { type DrawnColumn, type Ready, weightSecond } from "./columns.ts";
+import { type DrawnColumn, leadingNames, type Ready, weightAfter } from "./columns.ts";
 import { Layout, ROW } from "./row_layout.ts";
 import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
@@ -236,7 +236,7 @@ interface TableProps {
 export function DataTable(
   { ready: { columns: all }, rows: { rows: order, keys }, label, detail, folding = null }: TableProps,
 ) {
-  const scope = useTableScope(), { weight, picture } = scope.entry;
+  const scope = useTableScope(), { weight, picture, key } = scope.entry;
   const isNarrow = innerWidth < NARROW;
   const first = scope.get("sort") ? weight : keys[0]?.name ?? weight; // what the user sorts by stays where it is
   const scroller = useRef<HTMLDivElement>(null);
@@ -245,7 +245,9 @@ export function DataTable(
     () => {
       // The edges of bins stay together.
       const isFar = isNarrow && picture?.kind !== "histogram" || !isInSight(all, first, size.width);
-      return sentencesInSight(isFar ? weightSecond(all, first) : all, size.width, first);
+      const afterNames = weightAfter(all, first, leadingNames(all, key));
+      const near = isInSight(afterNames, first, size.width) ? afterNames : weightAfter(all, first);
+      return sentencesInSight(isFar ? near : all, size.width, first);
     },
     [all, isNarrow, first, size.width],
   );

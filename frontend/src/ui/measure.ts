@@ -3,7 +3,7 @@
 import { type RefObject } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import { cutAmong, shorten } from "../format/numbers.ts";
-import { cutFolders } from "../format/stacks.ts";
+import { cutFolders, cutPlace } from "../format/stacks.ts";
 
 const MEASURED = 400; // letters of a name that are enough to know how wide its letters are
 const pen = document.createElement("canvas").getContext("2d")!;
@@ -52,13 +52,15 @@ export function cutText(text: string, room: number, size = 13, weight = 400): st
 }
 
 /**
- * A name so that it fits: a place in the code without its folders, so that file and line stay; then without its end, or
- * without its middle if others begin in the same way.
+ * A name so that it fits: a place in the code without its folders, then without the end of the function and the
+ * beginning of the file, so that the line stays; another name without its end, or without its middle if others begin in
+ * the same way.
  */
 export function cutName(text: string, room: number, sorted: () => string[]): string {
   if (textWidth(text) <= room) return text;
   const short = cutFolders(text);
-  if (short !== text) return cutText(short, room);
+  const place = cutPlace(short, (cut) => textWidth(cut) <= room);
+  if (place || short !== text) return place || cutText(short, room);
   let length = cutText(text, room).length, cut = cutAmong(sorted(), text, length);
   while (length > 12 && textWidth(cut) > room) cut = cutAmong(sorted(), text, --length);
   return cut;

@@ -9,7 +9,7 @@ import { type Term, Waterfall } from "../charts/waterfall.tsx";
 import { decimal, quantity, type Scale, scaleFor, unbroken } from "../format/numbers.ts";
 import { addKernelLabels, readableName } from "../format/readable_names.ts";
 import { capitalized } from "../format/steps.ts";
-import { prepareTable, type Ready, weightSecond } from "../table/columns.ts";
+import { prepareTable, type Ready, weightAfter } from "../table/columns.ts";
 import { formatSigned } from "../table/comparison_columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { useRows } from "../table/rows.ts";
@@ -58,7 +58,7 @@ function signed(ready: Ready, { data }: Table): Ready {
     const tone = (row: number) => `${Number(delta[row]) > 0 ? "grew" : "shrank"} real`;
     return { ...timed, title: "Δ", shown: (row: number) => formatSigned(delta[row], scale), tone };
   });
-  return { ...ready, columns: weightSecond(columns, "delta_ns") };
+  return { ...ready, columns: weightAfter(columns, "delta_ns") };
 }
 
 /** Opens the timeline where something runs; for the base that swaps both recordings. */

@@ -35,6 +35,7 @@ import { IdleBars } from "../charts/idle_bars.tsx";
 import { PartBars } from "../charts/part_bars.tsx";
 import { RangeBars } from "../charts/range_bars.tsx";
 import { RooflineChart } from "../charts/roofline.tsx";
+import { StepColumns } from "../charts/step_columns.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { plural, quantity } from "../format/numbers.ts";
 import { hiddenColumns } from "../table/column_choice.ts";
@@ -64,6 +65,8 @@ function Picture(drawn: DrawnTable) {
       return <Histogram {...drawn} picture={picture} />;
     case "roofline":
       return <RooflineChart {...drawn} picture={picture} />;
+    case "step_columns":
+      return <StepColumns {...drawn} />;
     case "treemap":
       return <Treemap {...drawn} picture={picture} />;
     case "tree":

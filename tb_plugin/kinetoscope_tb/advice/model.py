@@ -16,6 +16,7 @@ from ..arrays.intervals import Intervals, Ints
 from ..names import text
 
 Confidence = Literal["high", "medium", "low", "cannot_tell"]
+CONFIDENCE_WORDS = {"cannot_tell": "can't tell"}
 Certainty = tuple[Confidence, Confidence]
 
 _CERTAINTY: dict[Confidence, Certainty] = {

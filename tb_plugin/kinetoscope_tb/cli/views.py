@@ -60,5 +60,12 @@ def _markdown(descriptions: Sequence[Mapping[str, Any]]) -> str:
         takes = [(p["name"], ", ".join(p["choices"]) or f"a {p['kind']}") for p in view["parameters"]]
         lines += [f"Parameter `{name}`: {values}.\n" for name, values in takes]
         lines += ["| column | kind | |", "| --- | --- | --- |"]
-        lines += [f"| `{c['name']}` | {c['kind']} | {c['doc'].replace('|', chr(92) + '|')} |" for c in view["columns"]]
+        lines += [f"| `{c['name']}` | {c['kind']} | {_definition(c)} |" for c in view["columns"]]
     return "\n".join(lines) + "\n"
+
+
+def _definition(column: Mapping[str, Any]) -> str:
+    """The definition of a column, and the words for its values where these differ in more than a capital."""
+    words = {value: word for value, word in column.get("words", {}).items() if value != word.lower()}
+    texts = "; ".join(f"`{value}` is shown as “{word}”" for value, word in words.items())
+    return " ".join(filter(None, (column["doc"], f"{texts}." if texts else ""))).replace("|", "\\|")

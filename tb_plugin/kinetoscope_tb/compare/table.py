@@ -19,7 +19,8 @@ def compared_table(view: View, columns: Sequence[Column], *, is_per_step: bool) 
     keys, names = labels(table) if parent else table.key, shown_names(table)
     by_name = {c.name: c for c in table.columns}
     parts: dict[str, object] = {
-        name: Column(by_name[name].kind, by_name[name].doc, shown_as=by_name[name].shown_as) for name in names
+        name: Column(by_name[name].kind, by_name[name].doc, shown_as=by_name[name].shown_as, words=by_name[name].words)
+        for name in names
     }
     parts[SIDE] = Column(TEXT, "The side that alone has the row, base or new; missing if both have it.")
     for column in columns:
@@ -37,8 +38,8 @@ def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
     doc, name = column.doc, column.name
     if column.kind not in NUMERIC:
         return {
-            f"base_{name}": Column(TEXT, f"In the base: {doc}"),
-            f"new_{name}": Column(TEXT, f"In the new: {doc}"),
+            f"base_{name}": Column(TEXT, f"In the base: {doc}", words=column.words),
+            f"new_{name}": Column(TEXT, f"In the new: {doc}", words=column.words),
             f"{name}_verdict": Column(TEXT, "same or changed."),
         }
     is_divided = is_per_step and column.adds_up

@@ -57,6 +57,16 @@ def test_a_stack_is_one_line_in_which_each_frame_is_followed_by_its_caller():
     assert text_columns(Stacks.columns, frame)[0].cells == ["f (f.py:1) < main (main\\x1b.py:2)", "–"]
 
 
+def test_values_that_are_ids_are_in_the_words_of_their_column():
+    class Causes(Table):
+        """One row is one cause."""
+
+        cause = Column(TEXT, "Why.", words={"blocked copy": "Blocked in a copy or sync"})
+
+    frame = pl.DataFrame({"cause": ["blocked copy", None, "a new id"]})
+    assert text_columns(Causes.columns, frame)[0].cells == ["Blocked in a copy or sync", "–", "a new id"]
+
+
 def test_a_frame_is_a_function_with_its_file_and_line_unless_a_label_says_more():
     class Names(Table):
         """One row is one name."""

@@ -108,7 +108,7 @@ def test_notes_about_nodes_name_lines_and_marks(tmp_path: Path) -> None:
     trace = _write(tmp_path / "rank0.1.pt.trace.json.gz", recording)
     (tmp_path / "kernel_py_stacks.json").write_text('{"38654705664": "/a/train.py:41:forward\\n/a/train.py:88:main"}')
     (tmp_path / "kernel_annotations.json").write_text('{"38654705665": [{"name": "mlp"}], "x": 1}')
-    rows = open_profile(str(trace), None, None, None).graph_kernels.sort("place")
+    rows = open_profile(str(trace), None, None, None).graph_kernels.sort("position")
     assert rows["line"].to_list() == ["/a/train.py:41:forward", None, None]
     assert rows["mark"].to_list() == [None, "mlp", None]
     assert rows["provenance"].to_list() == ["recorded", "recorded", None]

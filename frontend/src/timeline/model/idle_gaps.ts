@@ -1,7 +1,10 @@
 /** Describes why a device was idle. */
 
 import { quantity, type Value } from "../../format/numbers.ts";
-import { mostly, NOT_SHOWN_WORDS } from "../../format/time_parts.ts";
+import type { Table } from "../../api/types.ts";
+import { uncapitalized } from "../../format/steps.ts";
+import { mostly } from "../../format/time_parts.ts";
+import { wordsFor } from "../../table/columns.ts";
 import { shortName } from "./text_fit.ts";
 
 const HOST_ACTIVITY: Record<string, string> = {
@@ -15,6 +18,17 @@ const HOST_ACTIVITY: Record<string, string> = {
 };
 
 export type Gap = Record<string, Value>;
+
+/** A row of a table about gaps; values that are ids also in words, such as `cause in words`. */
+export function rowOf({ columns, data }: Pick<Table, "columns" | "data">, row: number): Gap {
+  const ids = columns.filter(({ words }) => words);
+  return Object.fromEntries([
+    ...Object.entries(data).map(([name, values]) => [name, values[row] ?? null]),
+    ...ids.map((column) => [`${column.name} in words`, wordsFor(column, data[column.name]?.[row])]),
+  ]);
+}
+
+const words = (gap: Gap, column: string) => String(gap[`${column} in words`]);
 
 const durationText = (value: Value | undefined) => quantity(typeof value === "number" ? value : null, "duration");
 
@@ -38,16 +52,21 @@ const EXPLANATIONS: Record<string, (queued: string) => string> = {
 };
 
 /** What the device was in a gap, as far as the trace shows. */
-export const gapState = ({ cause, cause_ns, dur_ns }: Gap): string =>
-  cause === "not shown" && mostly(NOT_SHOWN_WORDS, Number(cause_ns ?? dur_ns), Number(dur_ns)) || "idle";
+export const gapState = (gap: Gap): string =>
+  gap.cause === "not shown" &&
+    mostly(uncapitalized(words(gap, "cause")), Number(gap.cause_ns ?? gap.dur_ns), Number(gap.dur_ns)) || "idle";
 
 /** What stands in a gap behind its length: the cause of most of it, and what launched what ended it. */
 export function gapLabel(gap: Gap): string {
   const { cause, cause_ns, dur_ns, host, host_ns, op } = gap, state = gapState(gap);
   if (state !== "idle") return state;
   const whole = Number(dur_ns), spent = Number(cause_ns ?? whole);
-  const by = cause === "host late" && host && 2 * Number(host_ns) > whole ? `, ${host}` : "";
-  const why = mostly(`${cause ?? ""}${by}`, by ? Math.min(spent, Number(host_ns)) : spent, whole);
+  const isByHost = cause === "host late" && host && 2 * Number(host_ns) > whole;
+  const why = mostly(
+    uncapitalized(words(gap, isByHost ? "host" : "cause")),
+    isByHost ? Math.min(spent, Number(host_ns)) : spent,
+    whole,
+  );
   return ["idle", why, op && `then ${shortName(String(op))}`].filter(Boolean).join(" · ");
 }
 
@@ -57,10 +76,9 @@ export function gapText(gap: Gap): string {
   const queued = typeof gap.queued_before_ns === "number"
     ? `was queued ${durationText(gap.queued_before_ns)} before it`
     : "was queued";
-  const cause = String(gap.cause), explain = EXPLANATIONS[cause];
-  const name = cause === "not shown" ? NOT_SHOWN_WORDS : cause;
+  const explain = EXPLANATIONS[String(gap.cause)], cause = words(gap, "cause");
   const part = typeof gap.cause_ns === "number" && gap.cause_ns < Number(gap.dur_ns)
     ? ` for ${durationText(gap.cause_ns)} of it`
     : "";
-  return `${name[0]!.toUpperCase()}${name.slice(1)}${part}: ${explain ? explain(queued) : cause}.`;
+  return `${cause}${part}${explain ? `: ${explain(queued)}` : ""}.`;
 }

@@ -8,7 +8,7 @@ import { address, go, openView, slicesIn, stepWord, viewOfPanel } from "../../ap
 import { readableName } from "../../format/readable_names.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
-import { type Gap, gapState, gapText } from "../model/idle_gaps.ts";
+import { type Gap, gapState, gapText, rowOf } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
 import { selectedGap, setFind } from "../state/selection.ts";
 import { type Source, sourceOf, sources } from "../state/sources.ts";
@@ -24,9 +24,6 @@ const PAGE = 100;
 const MOST = 5000; // rows that the view gives
 const ROOM = 0.15; // margin at each side, as a share of the gap
 const LONGEST = 70;
-
-const rowOf = ({ data }: Table, row: number): Gap =>
-  Object.fromEntries(Object.entries(data).map(([name, values]) => [name, values[row] ?? null]));
 
 /** A predicate for gaps: whether the filter matches a gap's values or its description. */
 function matcher(filter: string): (gap: Gap) => boolean {
@@ -81,12 +78,12 @@ function Culprits({ gap, source }: { gap: Gap; source: Source }) {
       {(table) => (
         <ol class="gaps" aria-label="What the host was doing">
           {(table.data.total_ns ?? []).slice(0, FEW).map((total, row) => {
-            const { cause, activity, host, source: at, idle_frac } = rowOf(table, row);
+            const culprit = rowOf(table, row), { activity, host, source: at, idle_frac } = culprit;
             const slices = slicesIn(CULPRITS, (column) => table.data[column]?.[row] ?? null);
             return (
               <li key={row} style={{ "--share": Number(idle_frac).toFixed(4) }}>
                 <span>{quantity(Number(total), "duration")}</span>
-                <span class="quiet">{activity ? `${cause}, ${activity}` : cause}</span>
+                <span class="quiet">{culprit[activity === null ? "cause in words" : "activity in words"]}</span>
                 <span>
                   {host !== null && slices?.find
                     ? (

@@ -4,24 +4,23 @@ import { computed } from "@preact/signals";
 import type { Table, ViewAnswer } from "../../api/types.ts";
 import { resources } from "../../app/resource.ts";
 import { viewOfPanel } from "../../app/router.ts";
-import { gapLabel } from "../model/idle_gaps.ts";
+import { gapLabel, rowOf } from "../model/idle_gaps.ts";
 import { isPictured } from "./clocks.ts";
 import { traces } from "./traces.ts";
 
 export interface Gap {
   start_ns: number;
   dur_ns: number;
-  /** "idle · mostly host late, operator · then empty" */
+  /** "idle · mostly host in operators · then empty" */
   blame: string;
 }
 
 /** The gaps of each device in a table of the view. */
-function gapsIn({ data }: Pick<Table, "data">): Map<number, Gap[]> {
+function gapsIn(table: Table): Map<number, Gap[]> {
   const devices = new Map<number, Gap[]>();
-  data.start_ns?.forEach((start, row) => {
-    const device = Number(data.device?.[row]);
-    const of = Object.fromEntries(Object.entries(data).map(([name, values]) => [name, values[row] ?? null]));
-    const gap = { start_ns: Number(start), dur_ns: Number(data.dur_ns?.[row]), blame: gapLabel(of) };
+  table.data.start_ns?.forEach((start, row) => {
+    const of = rowOf(table, row), device = Number(of.device);
+    const gap = { start_ns: Number(start), dur_ns: Number(of.dur_ns), blame: gapLabel(of) };
     const list = devices.get(device) ?? [];
     list.push(gap);
     devices.set(device, list);

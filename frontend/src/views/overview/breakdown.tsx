@@ -5,10 +5,10 @@ import { ShowInTimeline } from "../../ui/timeline_link.tsx";
 import { slicesIn } from "../../app/router.ts";
 import { Card } from "./card.tsx";
 import { partText, StackedBar, Swatch } from "../../charts/stacked_bar.tsx";
-import { CATEGORIES, colorOf } from "./step_categories.ts";
+import { CATEGORIES, colorOf } from "../../charts/step_categories.ts";
 import { capitalized, stepNoun } from "../../format/steps.ts";
 import type { Unit } from "./step_unit.ts";
-import { StepsChart } from "./steps_chart.tsx";
+import { StepsChart } from "../../charts/steps_chart.tsx";
 
 const MOST_BARS = 8; // steps that have a bar each; more are thin columns
 

@@ -2,7 +2,7 @@ import { Fragment, h } from "preact";
 import type { Comparison, Table } from "../../api/types.ts";
 import { type BarPart, Legend, StackedBar } from "../../charts/stacked_bar.tsx";
 import { capitalized } from "../../format/steps.ts";
-import { CATEGORIES } from "./step_categories.ts";
+import { CATEGORIES } from "../../charts/step_categories.ts";
 import { formatGrowth, formatSigned, isBeyondSteps, verdictWords } from "../../table/comparison_columns.ts";
 import { addKernelLabels, readableName } from "../../format/readable_names.ts";
 import { cell, quantity, scaleFor, type Value } from "../../format/numbers.ts";

@@ -14,10 +14,14 @@ export interface Kind {
 }
 
 /** A part of the time, with the words and the color that it has in Idle and on the critical path. */
-const kindOf = (part: string, columns = [part], isIdle = false): Kind => {
-  const { name, color } = timePart(part);
-  return { name: uncapitalized(name), color, columns, isIdle };
-};
+const kindOf = (part: string, columns = [part], isIdle = false): Kind => ({
+  get name() {
+    return uncapitalized(timePart(part).name); // which the catalogue says, later
+  },
+  color: timePart(part).color,
+  columns,
+  isIdle,
+});
 const idle = (part: string, columns?: string[]): Kind => kindOf(part, columns, true);
 
 const COMMUNICATION = ["communication_ns"];
@@ -27,14 +31,19 @@ const DEVICE_KINDS: Kind[] = [
   kindOf("copy", ["copy_ns"]),
   kindOf("communication", COMMUNICATION),
   idle("late_data_loading_ns"),
-  { ...idle("late_operator_ns", ["late_operator_ns", "late_annotation_ns"]), name: "host in ops or annotations" },
+  {
+    name: "host in ops or annotations",
+    color: timePart("late_operator_ns").color,
+    columns: ["late_operator_ns", "late_annotation_ns"],
+    isIdle: true,
+  },
   idle("late_python_ns"),
   idle("late_unrecorded_ns"),
   idle("late_synchronizing_ns"),
   idle("blocked_copy_ns"),
   idle("launch", ["late_runtime_ns", "launch_latency_ns", "graph_launch_ns"]),
   idle("dependency_ns"),
-  { ...idle("not_shown_ns"), isHidden: true },
+  Object.assign(idle("not_shown_ns"), { isHidden: true }),
   idle("unexplained_ns"),
 ];
 

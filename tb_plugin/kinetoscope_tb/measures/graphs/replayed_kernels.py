@@ -19,11 +19,11 @@ from .layers import inferred_layers
 from .replays import Ints, Replays, replays
 
 INFERRED = "inferred"
-_KEY = ("graph", "place", "device", "name", "op", "input_shapes", "input_types")
+_KEY = ("graph", "position", "device", "name", "op", "input_shapes", "input_types")
 _ROWS = {
     "row": pl.Int64,
     "graph": pl.Enum,
-    "place": pl.Int64,
+    "position": pl.Int64,
     "device": pl.Int64,
     "name": pl.Enum,
     "op": pl.Enum,
@@ -99,7 +99,7 @@ def each_replayed_kernel(trace: Trace) -> pl.DataFrame:
         "graph": pl.Series(graph_replays.graph, dtype=pl.Enum(list(dict.fromkeys(graph_replays.graph)))).gather(
             of_replay
         ),
-        "place": graph_replays.positions(),
+        "position": graph_replays.positions(),
         "device": device["device"].gather(rows).cast(pl.Int64),
         "name": device["name"].gather(rows),
         "op": host["name"].gather(known_op),

@@ -15,15 +15,17 @@ from ...trace.results import once_per_recording
 from .breakdown import intervals_of, loading_ranges
 from .threads import main_thread
 
-HOST_ACTIVITIES = (
-    "data loading",
-    "synchronizing",
-    "runtime call",
-    "operator",
-    "python",
-    "annotation",
-    "nothing recorded",
-)
+ACTIVITY_WORDS = {
+    "data loading": "Waiting for data",
+    "synchronizing": "Host synchronizing",
+    "runtime call": "Host in runtime calls",
+    "operator": "Host in operators",
+    "python": "Host in Python",
+    "annotation": "Host in annotations",
+    "nothing recorded": "Host, nothing recorded",
+}
+"""What people call each activity while the device waits for the host."""
+HOST_ACTIVITIES = tuple(ACTIVITY_WORDS)
 """What the host did: of several at the same time, the first. Annotations come last: one around a whole iteration says
 less than the functions in it."""
 

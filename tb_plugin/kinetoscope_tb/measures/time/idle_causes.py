@@ -64,15 +64,17 @@ NOT_IN_RECORDING = "Not in the recording"
 
 _NOTICEABLE = 0.05
 
-CAUSES = (
-    "host late",
-    "launch latency",
-    "dependency",
-    "blocked copy",
-    "graph launch",
-    "not shown",
-    "unexplained",
-)
+CAUSE_WORDS = {
+    "host late": "Host late",
+    "launch latency": "Launch latency",
+    "dependency": "Waiting for another stream",
+    "blocked copy": "Blocked in a copy or sync",
+    "graph launch": "Graph launch",
+    NOT_SHOWN: NOT_IN_RECORDING,
+    "unexplained": "Unexplained",
+}
+"""What people call each cause."""
+CAUSES = tuple(CAUSE_WORDS)
 _CAUSE = pl.Enum(CAUSES)
 
 PARTS: dict[str, type[pl.DataType] | pl.DataType] = {

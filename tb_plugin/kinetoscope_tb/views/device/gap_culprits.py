@@ -6,7 +6,9 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.recording.contents import has_device_events
+from ...measures.time.host_activity import ACTIVITY_WORDS
 from ...measures.time.idle import MOST_GAPS, Windows, gaps
+from ...measures.time.idle_causes import CAUSE_WORDS
 from ...measures.time.idle_culprits import HOST_WITH_OP, CulpritPieces, culprit_pieces
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
@@ -26,8 +28,8 @@ class GapCulprits(Table):
     start_ns = Column(INSTANT, "When the gap began.")
     culprit_ns = Column(DURATION, "How much of the gap has this cause and culprit.")
     gap_frac = Column(FRACTION, "Share of the gap.")
-    cause = Column(TEXT, "Why it was idle, as in the view of idle time.", shown_as="name")
-    activity = Column(TEXT, "Where the host was late, what its launching threads did.")
+    cause = Column(TEXT, "Why it was idle, as in the view of idle time.", shown_as="name", words=CAUSE_WORDS)
+    activity = Column(TEXT, "Where the host was late, what its launching threads did.", words=ACTIVITY_WORDS)
     host = Column(
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call (in the operator that made it) on "

@@ -10,10 +10,10 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.recording.contents import has_device_events
-from ...measures.time.host_activity import HOST_ACTIVITIES, host_activity
+from ...measures.time.host_activity import ACTIVITY_WORDS, HOST_ACTIVITIES, host_activity
 from ...measures.time.idle import MOST_GAPS, Windows
 from ...measures.time.idle import gaps as gaps_of
-from ...measures.time.idle_causes import gap_parts, split_gaps_of_devices
+from ...measures.time.idle_causes import CAUSE_WORDS, gap_parts, split_gaps_of_devices
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
@@ -39,10 +39,11 @@ class Gaps(Table):
         "host was in a copy or synchronizing call. graph launch: the call that launches the graph hadn't returned. "
         "not shown: not in the recording, the device may have run work that wasn't. unexplained: what was queued "
         "waited for nothing recorded.",
+        words=CAUSE_WORDS,
     )
     cause_ns = Column(DURATION, "How much of it has that cause.")
     host_late_ns = Column(DURATION, "How much of it nothing was queued, though the host could have queued work.")
-    host = Column(TEXT, "What a launching thread did for most of it, by what was recorded of it.")
+    host = Column(TEXT, "What a launching thread did for most of it, by what was recorded of it.", words=ACTIVITY_WORDS)
     host_ns = Column(DURATION, "How long it did that, within the gap.")
     late_ns = Column(
         DURATION,

@@ -21,14 +21,15 @@ from ...view import Part, Slices, View
 class GraphKernels(Table):
     """What each kernel inside a graph belongs to: operator, shapes, module, line and layer."""
 
-    key, weight = ("graph", "place", "device", "name", "op", "input_shapes", "input_types"), "total_ns"
+    key, weight = ("graph", "position", "device", "name", "op", "input_shapes", "input_types"), "total_ns"
     picture = Bars(("total_ns",))
 
     graph = Column(TEXT, "The graph, as in the table of graphs.")
-    place = Column(
+    position = Column(
         COUNT,
-        "Its place in the graph, from 0: by the numbers of the nodes if recorded, else by the start.",
+        "Its position in the graph, from 0: by the numbers of the nodes if recorded, else by the start.",
         adds_up=False,
+        title="Position in graph",
     )
     name = Column(TEXT, "Name of the kernel, copy or fill.")
     op = Column(

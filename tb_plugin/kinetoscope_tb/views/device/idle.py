@@ -15,9 +15,9 @@ import polars as pl
 
 from ...measures.recording.contents import has_device_events
 from ...measures.time.exposure import exposure
-from ...measures.time.host_activity import host_activity
+from ...measures.time.host_activity import ACTIVITY_WORDS, host_activity
 from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
-from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
+from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES, gap_parts, split_gaps_of_devices
 from ...pictures import StackedBars
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -75,9 +75,12 @@ class Idle(Table):
         "Idle while something was queued for longer, and waited for another stream, or for a CPU callback of a graph: "
         "its own stream was made to wait for an event before the launch, its graph's recorded dependencies say so, or "
         f"a row of another stream ended less than {_SHORT} before it began.",
+        title=CAUSE_WORDS["dependency"],
     )
     blocked_copy_ns = Column(
-        DURATION, "The same, and none of the above: a launching thread was in a copy or a synchronizing call."
+        DURATION,
+        "The same, and none of the above: a launching thread was in a copy or a synchronizing call.",
+        title=CAUSE_WORDS["blocked copy"],
     )
     graph_launch_ns = Column(
         DURATION, "The same, and none of the above: the call that launched the graph of the next row hadn't returned."
@@ -86,19 +89,40 @@ class Idle(Table):
         DURATION,
         "Idle by what was recorded, but the device may have run work that wasn't: before a first row that began late, "
         "around work whose launch isn't recorded, and while all launching threads wait for the device.",
+        title=CAUSE_WORDS["not shown"],
     )
     unexplained_ns = Column(DURATION, "Idle while something was queued that waited for nothing recorded.")
     gaps = Column(COUNT, "How many gaps.")
     longest_ns = Column(DURATION, "The longest gap.")
     late_data_loading_ns = Column(
-        DURATION, "Part of host late in which a launching thread waited for a batch of a DataLoader."
+        DURATION,
+        "Part of host late in which a launching thread waited for a batch of a DataLoader.",
+        title=ACTIVITY_WORDS["data loading"],
     )
-    late_synchronizing_ns = Column(DURATION, "The same: it was in a call that waits for the device, and not the above.")
-    late_runtime_ns = Column(DURATION, "The same: it was in another runtime or driver call, and in none of the above.")
-    late_operator_ns = Column(DURATION, "The same: it was in an operator, and in none of the above.")
-    late_python_ns = Column(DURATION, "The same: it was in a Python function, and in none of the above.")
-    late_annotation_ns = Column(DURATION, "The same: it was in an annotation, and in none of the above.")
-    late_unrecorded_ns = Column(DURATION, "The same: nothing was recorded, such as Python without with_stack=True.")
+    late_synchronizing_ns = Column(
+        DURATION,
+        "The same: it was in a call that waits for the device, and not the above.",
+        title=ACTIVITY_WORDS["synchronizing"],
+    )
+    late_runtime_ns = Column(
+        DURATION,
+        "The same: it was in another runtime or driver call, and in none of the above.",
+        title=ACTIVITY_WORDS["runtime call"],
+    )
+    late_operator_ns = Column(
+        DURATION, "The same: it was in an operator, and in none of the above.", title=ACTIVITY_WORDS["operator"]
+    )
+    late_python_ns = Column(
+        DURATION, "The same: it was in a Python function, and in none of the above.", title=ACTIVITY_WORDS["python"]
+    )
+    late_annotation_ns = Column(
+        DURATION, "The same: it was in an annotation, and in none of the above.", title=ACTIVITY_WORDS["annotation"]
+    )
+    late_unrecorded_ns = Column(
+        DURATION,
+        "The same: nothing was recorded, such as Python without with_stack=True.",
+        title=ACTIVITY_WORDS["nothing recorded"],
+    )
 
 
 _LATE = [name for name in Idle.schema() if name.startswith("late_")]

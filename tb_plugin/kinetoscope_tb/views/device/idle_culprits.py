@@ -11,7 +11,9 @@ import polars as pl
 
 from ...arrays.gather import fraction, gather, texts
 from ...measures.recording.contents import has_device_events
+from ...measures.time.host_activity import ACTIVITY_WORDS
 from ...measures.time.idle import Windows
+from ...measures.time.idle_causes import CAUSE_WORDS
 from ...measures.time.idle_culprits import HOST_WITH_OP, CulpritPieces, culprit_pieces
 from ...measures.time.step_subset import counted_steps, has_steps
 from ...names.kernel_labels import kernel_label
@@ -30,7 +32,12 @@ class IdleCulprits(Table):
 
     key, weight = ("device", "culprit"), "total_ns"
 
-    cause = Column(TEXT, "Why it was idle: the causes of the view of idle time, with the same sums.", shown_as="name")
+    cause = Column(
+        TEXT,
+        "Why it was idle: the causes of the view of idle time, with the same sums.",
+        shown_as="name",
+        words=CAUSE_WORDS,
+    )
     host = Column(
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call (in the operator that made it) "
@@ -51,6 +58,7 @@ class IdleCulprits(Table):
         TEXT,
         "Where the host was late, what its launching threads did: data loading, synchronizing, runtime call, operator, "
         "python, annotation, or nothing recorded; the first that applies.",
+        words=ACTIVITY_WORDS,
     )
     gaps = Column(COUNT, "In how many gaps.", adds_up=False)
     longest_ns = Column(DURATION, "The most in one gap.")

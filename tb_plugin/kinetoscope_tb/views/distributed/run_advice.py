@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from ...advice.model import CONFIDENCE_WORDS
 from ...arrays.gather import fraction
 from ...discovery import span_labels
 from ...distributed.contents import has_several_times
@@ -89,7 +90,7 @@ class RunAdvice(Table):
         "high: in several steps of all ranks; medium: of single links, or ranks are missing; low: in one step, or too "
         "few steps to tell a slow rank from a one-off; "
         "cannot_tell: too little was recorded, or steps vary too much.",
-        shown_as="words",
+        words=CONFIDENCE_WORDS,
     )
     view = Column(TEXT, "Id of the view with the evidence.", shown_as="id")
     filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.", shown_as="id")

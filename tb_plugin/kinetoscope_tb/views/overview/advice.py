@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...advice.advice import CATEGORIES
+from ...advice.model import CONFIDENCE_WORDS
 from ...advice.trace_advice import trace_advice
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import is_trace
@@ -61,7 +62,7 @@ class Advice(Table):
         TEXT,
         "high: measured; medium: measured, with a likely cause; low: an estimate; cannot_tell: the recording doesn't "
         "show it.",
-        shown_as="words",
+        words=CONFIDENCE_WORDS,
     )
     view = Column(TEXT, "Id of the view with the evidence.", shown_as="id")
     filter = Column(TEXT, "Filter for that view; missing if the whole view is evidence.", shown_as="id")

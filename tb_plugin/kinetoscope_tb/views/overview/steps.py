@@ -15,6 +15,7 @@ from ...measures.recording.contents import is_trace
 from ...measures.serving.iterations import iteration_of, marks, server_iterations
 from ...measures.time.breakdown import CATEGORIES, breakdown
 from ...names.kernels import step_number
+from ...pictures import StepColumns
 from ...table import BOOL, DURATION, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
@@ -25,6 +26,7 @@ class Steps(Table):
     """Where the time of each step went: a `ProfilerStep`, a server's iteration, or `all` if the trace has neither."""
 
     key, weight = ("step",), "total_ns"
+    picture = StepColumns()
 
     step = Column(
         TEXT,

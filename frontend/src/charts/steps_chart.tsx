@@ -1,15 +1,16 @@
 import { h } from "preact";
 import { useRef } from "preact/hooks";
-import type { Table } from "../../api/types.ts";
+import type { Table } from "../api/types.ts";
 import { CATEGORIES } from "./step_categories.ts";
-import { decimal, exact, percent, quantity, scaleFor } from "../../format/numbers.ts";
+import { decimal, exact, percent, quantity, scaleFor } from "../format/numbers.ts";
 import { parseRange, type Range } from "./step_range.ts";
-import { stepNoun } from "../../format/steps.ts";
-import { highestOfEach, ticks } from "../../charts/chart_geometry.ts";
-import { ValueAxis } from "../../charts/value_axis.tsx";
-import { address } from "../../app/router.ts";
-import { textWidth, useWidth } from "../../ui/measure.ts";
-import { slider } from "../../ui/slider.ts";
+import { stepNoun } from "../format/steps.ts";
+import { highestOfEach, ticks } from "./chart_geometry.ts";
+import { ValueAxis } from "./value_axis.tsx";
+import { address } from "../app/router.ts";
+import { textWidth, useWidth } from "../ui/measure.ts";
+import { slider } from "../ui/slider.ts";
+import { usualStep } from "./usual_step.ts";
 import { type Bar, listeners, useStepsInput } from "./steps_input.ts";
 
 const HEIGHT = 190;
@@ -112,6 +113,7 @@ function Drawing({ data, totals, bars, width, marked, drag }: Drawing) {
   const whole = bars.filter(({ step }) => data.is_complete![step]);
   const cut = bars.filter(({ step }) => !data.is_complete![step]);
   const parts = CATEGORIES.map(({ column }) => (data[column] ?? []) as Numbers);
+  const usual = usualStep(data);
   const current = marked === null ? undefined : bars[marked];
   const dragged = drag && drag.from !== drag.to
     ? [drag.from, drag.to].sort((a, b) => a - b).map((at) => bars[at]!)
@@ -129,6 +131,7 @@ function Drawing({ data, totals, bars, width, marked, drag }: Drawing) {
       <g class="pale">{drawnParts(cut, parts, y)}</g>
       <path class="hatch" d={hatchPath(cut, totals, y)} />
       {drawnParts(whole, parts, y)}
+      {usual !== null && <line class="usual" x1={LEFT} x2={width} y1={y(usual)} y2={y(usual)} />}
       {current && (
         <rect
           class="mark"

@@ -2,9 +2,9 @@
 
 import type { RefObject } from "preact";
 import { useState } from "preact/hooks";
-import { address, go } from "../../app/router.ts";
+import { address, go } from "../app/router.ts";
 import { parseRange, type Range, shiftRange, zoomRange } from "./step_range.ts";
-import { hideTip, showTip } from "../../ui/tip.tsx";
+import { hideTip, showTip } from "../ui/tip.tsx";
 
 /** A column of the chart: the highest step of a group of neighbors. */
 export interface Bar {
