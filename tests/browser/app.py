@@ -12,18 +12,26 @@ import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Page, Route
 
 NOT_OURS = ("favicon.ico", "font-roboto")  # TensorBoard asks for its own fonts without the path prefix
-COLUMN_TIMEOUT_S = 60
+PATIENCE_S = 120  # how long the tests of the page wait for anything: a busy machine is no failure
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
 FAULTS = (Path(__file__).parent / "faults.js").read_text()  # asks the page what is wrong with it
 
 
 def address(**place: str) -> str:
     return "#pytorch_profiler" + "".join(f"&p.pytorch_profiler.{key}={quote(value)}" for key, value in place.items())
+
+
+def comes_true(page: Page, condition: Callable[[], bool]) -> bool:
+    """Wait until a condition holds that `expect` can't state; whether it does. The page's events go on meanwhile."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (is_true := condition()) and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    return is_true
 
 
 class App:
@@ -61,9 +69,7 @@ class App:
 
     def expect_column(self, name: str, *cells: str) -> None:
         """Wait until the first cells of a column are these."""
-        deadline = time.monotonic() + COLUMN_TIMEOUT_S
-        while self.column(name)[: len(cells)] != list(cells) and time.monotonic() < deadline:
-            self.page.wait_for_timeout(100)
+        comes_true(self.page, lambda: self.column(name)[: len(cells)] == list(cells))
         assert self.column(name)[: len(cells)] == list(cells)
 
 
@@ -86,11 +92,8 @@ class HeldResponses:
 
     def wait_for_request(self) -> None:
         """Wait for the first request, and fail if there is none."""
-        for _ in range(300):
-            if self._routes:
-                return
-            self._page.wait_for_timeout(100)
-        pytest.fail("no request was made")
+        if not comes_true(self._page, lambda: bool(self._routes)):
+            pytest.fail("no request was made")
 
     def release(self) -> None:
         """Let the held and all further responses pass."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from browser.app import App, watched
+from browser.app import PATIENCE_S, App, watched
 from browser.traces import (
     REPOSITORY,
     backwards,
@@ -44,7 +44,7 @@ FLAGS = (
     "--disable-sync",
 )
 
-expect.set_options(timeout=60_000)  # a busy machine is no failure
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 # KINETOSCOPE_SLOWER_PAGE=4 make test ARGS=tests/browser shows what depends on a fast machine.
 SLOWER = float(os.environ.get("KINETOSCOPE_SLOWER_PAGE", "1"))
@@ -75,6 +75,13 @@ def browser_type_launch_args(chromium: str, browser_type_launch_args: dict[str, 
 @pytest.fixture(scope="session")
 def browser_context_args(browser_context_args: dict[str, Any]) -> dict[str, Any]:
     return {**browser_context_args, "viewport": {"width": 1360, "height": 860}, "color_scheme": "light"}
+
+
+@pytest.fixture
+def context(context: BrowserContext) -> BrowserContext:
+    """A context in which clicks and addresses have as much time as what is expected to be seen."""
+    context.set_default_timeout(PATIENCE_S * 1000)
+    return context
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "logdir"
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +65,14 @@ def test_a_running_job_records_what_the_page_asks_for(page: Page, address: str, 
         dialog.screenshot(path=artifacts / f"capture-{scheme}-form.png")
         dialog.get_by_role("button", name="Record", exact=True).click()
         opens = dialog.get_by_role("button", name="Open span")
-        expect(opens).to_be_visible(timeout=60_000)
+        expect(opens).to_be_visible()
         dialog.screenshot(path=artifacts / f"capture-{scheme}-saved.png")
         span = opens.inner_text().split()[-1]
         opens.click()
         expect(dialog).to_have_count(0)
         expect(page.get_by_role("combobox", name="Run", exact=True)).to_have_value("job")
         expect(page.get_by_label("Span", exact=True)).to_have_value(span)
-        expect(page.get_by_role("heading", level=1)).to_have_text("Overview", timeout=60_000)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
         expect(page.locator("main")).to_contain_text(f"{int(span) - 2}–{int(span) - 1}, 2 complete")
 
 

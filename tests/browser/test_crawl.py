@@ -114,7 +114,7 @@ def contradictions(page: Page, title: str, badge: str) -> Iterator[str]:
     if page.locator("main .notice:not(.part *)", has_text="not in this trace").count():
         yield "the panel offers a tab without data"
     try:
-        expect(page.locator(".badge", has_text="Trace health")).to_have_text(badge, timeout=10_000)
+        expect(page.locator(".badge", has_text="Trace health")).to_have_text(badge)
     except AssertionError as error:
         yield f"{badge} is right: {error}"
 

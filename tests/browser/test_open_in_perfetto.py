@@ -82,13 +82,13 @@ def test_the_offline_copy_opens_in_a_new_tab_at_the_range(app: App, context: Bro
     with context.expect_page() as opened:
         perfetto.get_by_role("link", name="Open the offline copy").click()
     page: Page = opened.value
-    page.wait_for_function("() => window.app?.trace", timeout=120_000)
+    page.wait_for_function("() => window.app?.trace")
     count = (
         "async () => (await app.trace.engine.query(\"select name from slice where name = 'ProfilerStep#3'\")).numRows()"
     )
     assert page.evaluate(count) == 1
     threads = page.get_by_text("annotations", exact=False).first  # in sight, since processes are unfolded
-    expect(threads).to_be_visible(timeout=30_000)
+    expect(threads).to_be_visible()
     shown = page.evaluate("() => Number(app.trace.timeline.visibleWindow.duration)")
     assert STEP_NS * 0.9 < shown < STEP_NS * 1.5
     page.screenshot(path=artifacts / "perfetto-offline.png")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from browser.app import ENTRY, HeldResponses, address
+from browser.app import ENTRY, HeldResponses, address, comes_true
 
 if TYPE_CHECKING:
     from browser.app import App
@@ -50,10 +50,7 @@ def test_a_page_is_the_same_whatever_was_open_before(app: App):
         fresh.append(shown(app))
     for before, place in pairwise(each_after_each(len(PLACES))):
         app.go(**PLACES[place])
-        for _ in range(50):
-            if shown(app) == fresh[place]:
-                break
-            app.page.wait_for_timeout(100)
+        comes_true(app.page, lambda place=place: shown(app) == fresh[place])
         assert shown(app) == fresh[place], f"{PLACES[place]} after {PLACES[before]}"
 
 

@@ -39,8 +39,6 @@ CHROME = """async (text) => {
 }"""
 """Reads a trace as chrome://tracing does: by its own code, which Perfetto's page has along."""
 
-OPENS_WITHIN_MS = 120_000
-
 
 def settled_place(server: Server, place: dict[str, str]) -> dict[str, str]:
     """The names of a recording and its stamp; the first span, if none is named."""
@@ -75,7 +73,7 @@ class Perfetto:
         events = json.loads(gzip.decompress(self.server.plugin("timeline/export", **query).body))["traceEvents"]
         url = quote(f"{self.base}/{PLUGIN}timeline/export?{urlencode(query)}", safe="")
         self.page.goto(f"{self.base}/{PLUGIN}timeline/perfetto/index.html#!/?mode=embedded&hideSidebar=true&url={url}")
-        self.page.wait_for_function("() => window.app?.trace", timeout=OPENS_WITHIN_MS)
+        self.page.wait_for_function("() => window.app?.trace")
         return events
 
     def ask(self, sql: str) -> list[list[Any]]:
@@ -135,7 +133,7 @@ def test_its_tracks_have_our_names_in_sight(perfetto: Perfetto):
     perfetto.open(TRACE)
     assert perfetto.slices()
     for name in ("GPU 0 · Made GPU", "process 1000"):
-        expect(perfetto.page.get_by_text(name).first).to_be_visible(timeout=OPENS_WITHIN_MS)
+        expect(perfetto.page.get_by_text(name).first).to_be_visible()
     threads = {name for (name,) in perfetto.ask("select name from thread where name is not null")}
     assert {"stream 7", "thread 1", "annotations · thread 1"} <= threads
 

@@ -39,7 +39,7 @@ def test_lost_events_are_the_headline_in_the_color_of_warnings(page: Page, lost:
     page.emulate_media(color_scheme=scheme)
     page.goto(f"{lost}{ENTRY}{address(view='overview', run='run', worker='rank0', span='5')}")
     verdict = page.get_by_label("Verdict")
-    expect(verdict).to_contain_text("100 of 250 launches (40 %) have no GPU event", timeout=60_000)
+    expect(verdict).to_contain_text("100 of 250 launches (40 %) have no GPU event")
     advice = page.locator(".advice li")
     expect(advice.first).to_contain_text("can’t tell")
     expect(advice.first).to_contain_text("Record fewer steps at a time")
@@ -58,7 +58,7 @@ def test_lost_events_are_the_headline_in_the_color_of_warnings(page: Page, lost:
 def test_a_doubtful_path_is_not_stated_in_bold_and_its_doubt_stands_once(page: Page, lost: str) -> None:
     page.goto(f"{lost}{ENTRY}{address(view='critical_path', run='run', worker='rank0', span='5')}")
     sentence = page.locator(".verdict .sentence")
-    expect(sentence).to_contain_text("of the critical path is", timeout=60_000)
+    expect(sentence).to_contain_text("of the critical path is")
     expect(page.get_by_role("treegrid")).not_to_have_count(0)
     assert sentence.evaluate("sentence => getComputedStyle(sentence).fontWeight") == "400"
     expect(page.get_by_text("100 of 250 launches")).to_have_count(1)
@@ -66,5 +66,5 @@ def test_a_doubtful_path_is_not_stated_in_bold_and_its_doubt_stands_once(page: P
 
 def test_a_doubt_that_stands_above_a_page_is_not_repeated_above_its_parts(page: Page, lost: str) -> None:
     page.goto(f"{lost}{ENTRY}{address(view='idle', run='run', worker='rank0', span='5')}")
-    expect(page.get_by_role("region", name="Longest gaps").get_by_role("treegrid")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("region", name="Longest gaps").get_by_role("treegrid")).to_be_visible()
     expect(page.get_by_role("note")).to_have_count(1)

@@ -61,7 +61,7 @@ def test_the_pictures_of_the_timeline(app: App, base_url: str, artifacts: Path, 
     if name == "timeline-ranks":
         page.get_by_label("Filter tracks").fill("stream 84")
     if where.get("critical") == "ranks":
-        page.get_by_role("list", name="The critical path").get_by_role("button", name="rank7").click(timeout=60_000)
+        page.get_by_role("list", name="The critical path").get_by_role("button", name="rank7").click()
     hint = page.locator(".hint").get_by_role("button")
     if hint.count():
         hint.click()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
+
+from browser.app import PATIENCE_S, comes_true
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from browser.app import App
 
 LANE = 18
-PATIENCE_S = 60  # a busy machine is no failure
 RESTED_MS = 500  # the address follows 320 ms after the picture's last movement
 
 
@@ -83,15 +83,12 @@ class Drawn:
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Waits until a condition on the picture holds; fails with the page's own status otherwise."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not holds():
-            if time.monotonic() > deadline:
-                states = [
-                    *self.page.get_by_role("status").all_inner_texts(),
-                    *self.page.get_by_role("alert").all_inner_texts(),
-                ]
-                pytest.fail(f"not in {PATIENCE_S} s: {self.words}, {states}, {self.page.url}")
-            self.page.wait_for_timeout(100)
+        if not comes_true(self.page, holds):
+            states = [
+                *self.page.get_by_role("status").all_inner_texts(),
+                *self.page.get_by_role("alert").all_inner_texts(),
+            ]
+            pytest.fail(f"not in {PATIENCE_S} s: {self.words}, {states}, {self.page.url}")
 
     def spot(self, track: str, time: int, lane: int = 0) -> tuple[float, float]:
         """The point on the page where a lane of a track shows a time."""

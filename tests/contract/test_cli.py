@@ -17,6 +17,7 @@ from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import TraceBuilder
 from support.foreign_files import VIZTRACER
 from support.simulated import Truth, simulated, write
+from support.waiting import LIMIT_S
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +281,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(trace):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(60) == 0
+        assert process.wait(LIMIT_S) == 0
 
 
 def test_a_name_from_a_trace_cannot_steer_the_terminal(kinetoscope, tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from contract.running import put
 from kinetoscope_tb.compare.gate.conditions import FILE_NAME
 from support.build import TraceBuilder
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 STEP_NS = 1_000_000
 
@@ -184,6 +184,6 @@ def test_a_killed_call_leaves_complete_recordings_alone(scripts, tmp_path):
     calls = Path(f"{tmp_path / 'new.json'}.calls")
     wait_for(calls.exists)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 128 + signal.SIGTERM
+    assert process.wait(LIMIT_S) == 128 + signal.SIGTERM
     assert sorted(path.name for path in out.iterdir()) == [".unfinished", "base"]
     assert [path.name for path in (out / "base").iterdir()] == ["01"]

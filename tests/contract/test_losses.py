@@ -16,12 +16,11 @@ from kinetoscope.journal.journal import JournalWriter
 from kinetoscope.output.manifest import write_status
 from kinetoscope.output.scratch import make_spool_folder
 from support.processes import ENVIRON, steps_of
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
 GONE = 2**22 + 1  # no process of Linux has such a number
 BASE = 1_790_857_026_000_000_000
 DEATHS = Path(__file__).parents[1] / "unit" / "producer" / "jobs" / "deaths.py"
-LIMIT_S = 120
 
 
 @pytest.fixture(autouse=True)

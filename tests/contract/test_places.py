@@ -19,9 +19,8 @@ from kinetoscope_tb.filesystem import StoredFile, prefetch, stored_bytes
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.web.app import Applications
 from support.places import DENIED, S3, Answers, web_server
-from support.waiting import wait_for
+from support.waiting import LIMIT_S, wait_for
 
-LONG_S = 300  # a busy machine is no failure
 KEY = "logs/job/rank0.5.pt.trace.json.gz"
 URL = f"s3://bucket/{KEY}"
 BYTES = bytes(range(256)) * 200
@@ -66,7 +65,7 @@ def test_the_command_line_reads_from_s3(s3, kinetoscope, tmp_path, path):
 
 
 def test_the_plugin_s_routes_answer_from_s3(s3):
-    app = Applications(Engine(parse_logdirs("s3://bucket/logs/"), patience_s=LONG_S))
+    app = Applications(Engine(parse_logdirs("s3://bucket/logs/"), patience_s=LIMIT_S))
     runs = Client(app["/runs"]).get("/runs").json
     assert [run["name"] for run in runs["runs"]] == ["job"]
     span = runs["runs"][0]["workers"][0]["spans"][0]
@@ -102,7 +101,7 @@ def test_the_tab_is_there_in_a_tensorboard_on_s3(s3):
 
 
 def test_what_appears_and_vanishes_on_s3_shows_up(s3):
-    engine = Engine([Logdir("s3://bucket/logs")], patience_s=LONG_S, clock=iter(range(10**6)).__next__)
+    engine = Engine([Logdir("s3://bucket/logs")], patience_s=LIMIT_S, clock=iter(range(10**6)).__next__)
 
     def shown():
         for _ in range(100):  # the clock ticks with every look at it

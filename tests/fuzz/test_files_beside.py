@@ -19,9 +19,9 @@ from kinetoscope_tb.web.app import Applications
 from support.file_kinds import GOOD, KINDS, WORK
 from support.fuzzing import case_numbers, damaged, named, odd_json
 from support.graphs import GraphRecording
+from support.waiting import LIMIT_S
 
 GROUPS = 4
-LONG_S = 120
 WHOLE = {name: kind.whole() for name, kind in KINDS.items() if kind.whole is not None}
 UNTOUCHED = ("overview", "operators", "steps")  # views of the good recording that no other file changes
 VIEWS = (*UNTOUCHED, "health", "graph_captures", "graph_kernels", "kernels", "memory_curve")
@@ -50,7 +50,7 @@ class Server:
     """What a new server says of a logdir."""
 
     def __init__(self, logdir):
-        engine = Engine([Logdir(str(logdir))], patience_s=LONG_S)
+        engine = Engine([Logdir(str(logdir))], patience_s=LIMIT_S)
         self._clients = {route: Client(app) for route, app in Applications(engine).items()}
 
     def answer(self, route, **query):

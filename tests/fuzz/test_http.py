@@ -19,9 +19,9 @@ from kinetoscope_tb.timeline.search.search import VALUES
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.web.app import Applications
 from support.fuzzing import ODD_VALUES, case_numbers, named
+from support.waiting import LIMIT_S
 
 GROUPS = 8
-LONG_S = 120
 ODD_TEXTS = (
     *(value if isinstance(value, str) else json.dumps(value) for value in ODD_VALUES),
     *(
@@ -225,7 +225,9 @@ def logdir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def clients(logdir):
-    return {route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LONG_S)).items()}
+    return {
+        route: Client(app) for route, app in Applications(Engine([Logdir(str(logdir))], patience_s=LIMIT_S)).items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +372,7 @@ def test_an_answer_is_json_whatever_names_a_file_has(tmp_path):
             path = Path(os.fsdecode(where + b"/" + file))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(a_trace().text().encode())
-    apps = Applications(Engine([Logdir(str(tmp_path))], patience_s=LONG_S))
+    apps = Applications(Engine([Logdir(str(tmp_path))], patience_s=LIMIT_S))
     listing = ask({"/runs": Client(apps["/runs"])}, "/runs", {})
     check(listing, tmp_path)
     assert len(listing.json["runs"]) >= 4

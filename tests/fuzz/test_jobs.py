@@ -17,9 +17,9 @@ from kinetoscope_tb.web.access import TOKEN_HEADER
 from kinetoscope_tb.web.app import Applications
 from support.build import TraceBuilder
 from support.fuzzing import ODD_VALUES, case_numbers, damaged, named
+from support.waiting import LIMIT_S
 
 GROUPS = 4
-LONG_S = 60
 PLAN = {"first": 50, "request": {"id": "one", "steps": 3, "ranks": None, "reason": "page"}}
 HEAD = {
     "version": "1",
@@ -107,7 +107,7 @@ class Folder:
         self.capture = Client(Applications(self.engine())["/capture"])
 
     def engine(self):
-        return Engine(self.logdirs, patience_s=LONG_S)
+        return Engine(self.logdirs, patience_s=LIMIT_S)
 
     def touch_good_job(self):
         """Touch its journal, as a job does that is alive."""

@@ -21,8 +21,8 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.host.call_stacks import call_stacks
 from kinetoscope_tb.views.host.modules import modules
 from kinetoscope_tb.views.host.python_calls import python_calls
+from support.waiting import LIMIT_S
 
-LONG_WAIT_S = 30
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 NODE, ACCUMULATES = "autograd::engine::evaluate_function: ", "torch::autograd::AccumulateGrad"
 
@@ -72,7 +72,7 @@ def recorded(folder, run):
     handler = trace_handler(folder, run="run")
     for thread in threading.enumerate():  # torch puts the stacks of all threads that wait into one
         if thread.name.startswith("kinetoscope"):
-            thread.join(LONG_WAIT_S)
+            thread.join(LIMIT_S)
     run()  # what is imported while torch records has names that torch can't read back (torch 2.13)
     with torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],

@@ -33,8 +33,8 @@ from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.web.app import Applications
 from support.identities import QUANTITIES, Answers, differences
+from support.waiting import LIMIT_S
 
-LONG_S = 60
 LONG_NS = 100_000  # so that rounding to a nanosecond is less than a thousandth
 
 
@@ -88,7 +88,7 @@ def _first_title(trace: Trace, view: str) -> str | None:
 def over_http(path: Path, names: dict[str, str]) -> Iterator[dict[str, Any]]:
     """The answers of the HTTP route: of the recording, and of its run."""
     folder = path if path.is_dir() else path.parent
-    engine = Engine([Logdir(str(folder))], patience_s=LONG_S)
+    engine = Engine([Logdir(str(folder))], patience_s=LIMIT_S)
     engine.listing()
     client = Client(Applications(engine)["/answer"])
     for of in ("recording", "run"):

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from support.waiting import wait_for
-from torture.truth import Rank, Truth, Window, processes_of, run_command, wait_until_gone
+from torture.truth import LIMIT_S, Rank, Truth, Window, processes_of, run_command, wait_until_gone
 
 FIRST, SECOND = {(0, 5): Window((2, 3, 4))}, {(0, 10): Window((7, 8, 9))}
 STEPS = {"warmup": 1, "window": 3, "export": 5, "between": 5}
@@ -50,7 +50,7 @@ def test_what_all_processes_leave_when_they_are_killed_is_finished_later(server,
 
 def test_the_end_says_what_it_waits_for_when_the_writer_is_stopped(server, tmp_path):
     job = server.start(tmp_path, at="second window", event="writer SIGSTOP", close_s=3)
-    assert server.ask(wait=job.pid, limit_s=60) == 0, job.words
+    assert server.ask(wait=job.pid, limit_s=LIMIT_S) == 0, job.words
     (writer,) = processes_of(job.mark)
     try:
         assert re.search(r"(?i)wait", job.words), job.words
@@ -72,7 +72,7 @@ def test_the_end_says_what_it_waits_for_when_the_writer_is_stopped(server, tmp_p
 @pytest.mark.parametrize("phase", ["warmup", "window", "export", "between"])
 def test_a_training_that_is_stopped_goes_on_where_it_was(server, tmp_path, phase):
     job = server.start(tmp_path, at=phase, event="SIGSTOP")
-    assert server.ask(stopped=job.pid, limit_s=60) is None
+    assert server.ask(stopped=job.pid, limit_s=LIMIT_S) is None
     output = run_command("status", job.run).out
     assert "rank 0: " in output
     assert "rank 0: dead" not in output
@@ -87,7 +87,7 @@ def test_a_training_that_is_stopped_goes_on_where_it_was(server, tmp_path, phase
 @pytest.mark.parametrize("phase", ["window", "between"])
 def test_a_training_that_is_killed_while_it_is_stopped_is_dead(server, tmp_path, phase):
     job = server.start(tmp_path, at=phase, event="SIGSTOP")
-    assert server.ask(stopped=job.pid, limit_s=60) is None
+    assert server.ask(stopped=job.pid, limit_s=LIMIT_S) is None
     os.kill(job.pid, signal.SIGKILL)
     assert job.ended() == -signal.SIGKILL, job.words
     completed = STEPS[phase]
