@@ -435,8 +435,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     count = int(is_chosen.sum())
     yield Advice(
         "elementwise",
-        _title_of_elementwise(facts, lengths, gaps if is_tiny else None)
-        + f"{_largest_operator(groups, facts)}.",
+        _title_of_elementwise(facts, lengths, gaps if is_tiny else None) + f"{_largest_operator(groups, facts)}.",
         f"{facts.part_of(lengths)}{facts.recurs(lengths)}: {text.often(count / facts.count)} kernels "
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
