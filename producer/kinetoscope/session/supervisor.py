@@ -177,9 +177,9 @@ class Supervisor:
         self._open_journal()
 
     def _write_journal(self) -> None:
-        known = self._trace_writer.known_rank_and_folder
-        if known is not None and not self._journal.is_open:  # resolved by a window that the training is saving
-            self._open_journal_in(*known)
+        rank_and_folder = self._trace_writer.known_rank_and_folder
+        if rank_and_folder is not None and not self._journal.is_open:  # resolved by a window that is being saved
+            self._open_journal_in(*rank_and_folder)
         hangs = self._hang_detector.has_reported_step  # before: a step that ends meanwhile is in the next lines
         self._journal.write()
         if not hangs:
