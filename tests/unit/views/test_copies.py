@@ -1,7 +1,6 @@
 import pytest
 
 from kinetoscope_tb.views.device.copies import copies
-from kinetoscope_tb.views.device.copies_summary import copies_summary
 from support.build import TraceBuilder, same
 
 
@@ -70,19 +69,3 @@ def test_copies_that_last_no_time_have_no_rate():
 def test_names_tell_direction_and_ends(name, told):
     table = copies(TraceBuilder().memcpy(0, 1, name=name).build())
     assert table.select("direction", "source", "target", "is_pageable").rows() == [told]
-
-
-def test_a_sentence_says_how_long_copies_run_without_a_kernel():
-    builder = TraceBuilder().op("a", 0, 1000).kernel("k", 0, 400)
-    trace = builder.memcpy(300, 200, bytes=2048).memcpy(800, 50, bytes=1024).build()
-    (row,) = copies_summary(trace).rows(named=True)
-    assert row["title"] == "For 15 % of the time copies or fills run and no kernel does: 150 ns of 1 µs."
-    assert row["evidence"] == (
-        "Copies and fills: 2, 250 ns in all. Longest: `Memcpy HtoD (Pageable -> Device)` 250 ns for 3 KiB. "
-        "Of that, 250 ns are copies from or to pageable memory."
-    )
-
-
-def test_copies_that_kernels_hide_cost_nothing():
-    (row,) = copies_summary(TraceBuilder().kernel("k", 0, 400).memcpy(300, 50).build()).rows(named=True)
-    assert row["title"].startswith("Copies and fills cost no time of their own")
