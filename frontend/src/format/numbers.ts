@@ -166,16 +166,17 @@ export const percent = (fraction: number | null | undefined): string =>
 
 const UPPER = new Set(["gpu", "cpu", "sm", "tc", "id", "flops"]);
 
-const titles: Record<string, string> = {};
+const titles = new Map<string, string>();
 
 /** Calls columns what the catalogue calls them. */
 export function setTitles(columns: { name: string; title?: string }[]): void {
-  for (const { name, title } of columns) if (title) titles[name] = title;
+  for (const { name, title } of columns) if (title) titles.set(name, title);
 }
 
 /** "device_self_ns" → "Device self"; the unit is shown separately. */
 export function label(name: string): string {
-  if (titles[name]) return titles[name];
+  const title = titles.get(name);
+  if (title) return title;
   const words = name.replace(/_(ns|bytes|frac|bytes_per_s|flop|flop_per_s)$/, "").split("_").map((word) =>
     UPPER.has(word) ? word.toUpperCase() : word
   );

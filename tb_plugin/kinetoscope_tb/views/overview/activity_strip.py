@@ -17,9 +17,9 @@ from ...arrays.gather import scatter_add
 from ...arrays.intervals import Intervals, Ints, cut, exclusive_lengths
 from ...measures.recording.contents import has_work
 from ...measures.time.breakdown import activities, intervals_of
-from ...measures.time.host_activity import host_activities, host_activity
+from ...measures.time.host_activity import ACTIVITY_WORDS, host_activities, host_activity
 from ...measures.time.idle import Windows, gaps
-from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
+from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES, gap_parts, split_gaps_of_devices
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, RowTime, View
@@ -47,20 +47,44 @@ class ActivityStrip(Table):
         DURATION, "A device: a communication kernel runs, and none of the above. The host: a collective is open."
     )
     late_data_loading_ns = Column(
-        DURATION, "The device is idle and nothing is queued: the host waits for a batch of a DataLoader."
+        DURATION,
+        "The device is idle and nothing is queued: the host waits for a batch of a DataLoader.",
+        title=ACTIVITY_WORDS["data loading"],
     )
-    late_synchronizing_ns = Column(DURATION, "The same: the host is in a call that waits for the device.")
-    late_runtime_ns = Column(DURATION, "The same: the host is in another runtime or driver call.")
-    late_operator_ns = Column(DURATION, "The same: the host is in an operator.")
-    late_python_ns = Column(DURATION, "The same: the host is in a Python function, and in no operator.")
-    late_annotation_ns = Column(DURATION, "The same: the host is in an annotation, and in none of the above.")
-    late_unrecorded_ns = Column(DURATION, "The same: nothing was recorded of the host.")
+    late_synchronizing_ns = Column(
+        DURATION, "The same: the host is in a call that waits for the device.", title=ACTIVITY_WORDS["synchronizing"]
+    )
+    late_runtime_ns = Column(
+        DURATION, "The same: the host is in another runtime or driver call.", title=ACTIVITY_WORDS["runtime call"]
+    )
+    late_operator_ns = Column(DURATION, "The same: the host is in an operator.", title=ACTIVITY_WORDS["operator"])
+    late_python_ns = Column(
+        DURATION, "The same: the host is in a Python function, and in no operator.", title=ACTIVITY_WORDS["python"]
+    )
+    late_annotation_ns = Column(
+        DURATION,
+        "The same: the host is in an annotation, and in none of the above.",
+        title=ACTIVITY_WORDS["annotation"],
+    )
+    late_unrecorded_ns = Column(
+        DURATION, "The same: nothing was recorded of the host.", title=ACTIVITY_WORDS["nothing recorded"]
+    )
     launch_latency_ns = Column(DURATION, "The device is idle between a launch and its work, as in `idle`.")
-    dependency_ns = Column(DURATION, "The device is idle, and what is queued waits for another stream, as in `idle`.")
-    blocked_copy_ns = Column(DURATION, "The device is idle, work is queued, and the host is in a copy, as in `idle`.")
+    dependency_ns = Column(
+        DURATION,
+        "The device is idle, and what is queued waits for another stream, as in `idle`.",
+        title=CAUSE_WORDS["dependency"],
+    )
+    blocked_copy_ns = Column(
+        DURATION,
+        "The device is idle, work is queued, and the host is in a copy, as in `idle`.",
+        title=CAUSE_WORDS["blocked copy"],
+    )
     graph_launch_ns = Column(DURATION, "The device is idle while a graph is being launched, as in `idle`.")
     not_shown_ns = Column(
-        DURATION, "Not in the recording: the device may have run work that wasn't recorded, as in `idle`."
+        DURATION,
+        "Not in the recording: the device may have run work that wasn't recorded, as in `idle`.",
+        title=CAUSE_WORDS["not shown"],
     )
     unexplained_ns = Column(DURATION, "The device is idle, and nothing recorded says why, as in `idle`.")
     runtime_ns = Column(DURATION, "The host is in a runtime or driver call.")

@@ -9,7 +9,7 @@ from ...arrays.gather import fraction
 from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import busy_times, idle_times
 from ...measures.serving.iterations import CONFIDENCE, iteration_of, marks, server_iterations
-from ...measures.time.idle_causes import CAUSES
+from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
@@ -59,10 +59,20 @@ class Iterations(Table):
     busy_frac = Column(FRACTION, "Busy / total.")
     host_late_ns = Column(DURATION, "Idle in the total while nothing was queued, as in the view Idle and overlap.")
     launch_latency_ns = Column(DURATION, "Idle just after the launch of what came next, as there.")
-    dependency_ns = Column(DURATION, "Idle while queued work waited for another stream, as there.")
-    blocked_copy_ns = Column(DURATION, "Idle while queued and the host was in a copy or synchronizing call, as there.")
+    dependency_ns = Column(
+        DURATION, "Idle while queued work waited for another stream, as there.", title=CAUSE_WORDS["dependency"]
+    )
+    blocked_copy_ns = Column(
+        DURATION,
+        "Idle while queued and the host was in a copy or synchronizing call, as there.",
+        title=CAUSE_WORDS["blocked copy"],
+    )
     graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
-    not_shown_ns = Column(DURATION, "Not in the recording: the device may have run work that wasn't, as there.")
+    not_shown_ns = Column(
+        DURATION,
+        "Not in the recording: the device may have run work that wasn't, as there.",
+        title=CAUSE_WORDS["not shown"],
+    )
     unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
     device_events = Column(COUNT, "Kernels, copies and fills launched inside it, by graphs too.")
     graph_launches = Column(COUNT, "Launches of CUDA or HIP graphs inside it.")

@@ -12,7 +12,7 @@ from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import DEVICE_WORK, busy_times, family_times, gap_causes, idle_times
 from ...measures.serving.iterations import Iterations, iteration_of, marks, server_iterations
 from ...measures.serving.steadiness import STEADY
-from ...measures.time.idle_causes import CAUSES
+from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -72,10 +72,20 @@ class Phases(Table):
     )
     host_late_ns = Column(DURATION, "Idle in the total while nothing was queued, as in the view Idle and overlap.")
     launch_latency_ns = Column(DURATION, "Idle just after the launch of what came next, as there.")
-    dependency_ns = Column(DURATION, "Idle while queued work waited for another stream, as there.")
-    blocked_copy_ns = Column(DURATION, "Idle while queued and the host was in a copy or synchronizing call, as there.")
+    dependency_ns = Column(
+        DURATION, "Idle while queued work waited for another stream, as there.", title=CAUSE_WORDS["dependency"]
+    )
+    blocked_copy_ns = Column(
+        DURATION,
+        "Idle while queued and the host was in a copy or synchronizing call, as there.",
+        title=CAUSE_WORDS["blocked copy"],
+    )
     graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
-    not_shown_ns = Column(DURATION, "Not in the recording: the device may have run work that wasn't, as there.")
+    not_shown_ns = Column(
+        DURATION,
+        "Not in the recording: the device may have run work that wasn't, as there.",
+        title=CAUSE_WORDS["not shown"],
+    )
     unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
     attention_ns = Column(
         DURATION, "Sum of the kernels that compute attention, rotate queries and keys, or use the KV cache, by name."
