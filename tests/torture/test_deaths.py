@@ -95,12 +95,16 @@ def why(runs, name, kind, evidence="", minutes=0, dumps=0):
         has_dumps = sum("open" in row and row["open"] != "no dump" for row in rows) >= dumps
         return is_known and is_final and has_dumps and len(answer[1]["last_minutes"]) >= minutes
 
-    def stacks():
-        return "\n".join(f"{file.name}: {file.read_text()}" for file in sorted(folder.glob(f"{name}.*.stacks")))
+    def has_ended():
+        return process.poll() is not None
 
-    return wait_for(
-        ask, LIMIT_S, is_right=is_over, unless=lambda: process.poll() is not None, context=stacks, pause_s=0.2
-    )
+    return wait_for(ask, LIMIT_S, is_right=is_over, unless=has_ended, context=lambda: stacks(runs, name), pause_s=0.2)
+
+
+def stacks(runs, name):
+    """Where the processes of a scenario were that got stuck."""
+    folder, _ = runs
+    return "\n".join(f"{file.name}: {file.read_text()}" for file in sorted(folder.glob(f"{name}.*.stacks")))
 
 
 @pytest.mark.parametrize("name", FAILURES)
@@ -110,7 +114,7 @@ def test_why_names_the_rank_that_died_first_and_how(runs, name):
     assert (status, answer["outcome"], answer["culprits"]) == (2, "culprit", [1])
     assert answer["sentence"].startswith("Rank 1 ")
     assert words in answer["sentence"]
-    assert answer["sentence"].endswith(ENDS)
+    assert answer["sentence"].endswith(ENDS), stacks(runs, name)
     assert [row["steps"] for row in answer["ranks"]] == [5, 5, 5]
     assert [(row["rank"], row["last_step"]) for row in answer["last_minutes"]] == [(0, 4), (1, 4), (2, 4)]
 
