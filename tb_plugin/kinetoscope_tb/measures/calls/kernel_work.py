@@ -207,8 +207,8 @@ def _kinds(trace: Trace, kernels: pl.DataFrame, unit: NDArray[np.int32]) -> tupl
 
 def _count_units(unit: NDArray[np.int32], group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
     """How many calls each group has; kernels of one call may be in several."""
-    known = np.flatnonzero(unit != NONE)
-    unit, group = unit[known], group[known]
+    with_call = np.flatnonzero(unit != NONE)
+    unit, group = unit[with_call], group[with_call]
     group_of_unit = np.full(int(unit.max(initial=NONE)) + 1, NONE, np.int32)
     group_of_unit[unit] = group
     is_other = group_of_unit[unit] != group
