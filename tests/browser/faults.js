@@ -172,7 +172,7 @@ async (inBothThemes) => {
     [/\w (false|true)\b/, "has an argument for a name"],
     [/– −–|−– %|– %|\bNaN\b|\bundefined\b|\bInfinity\b|\[object /, "is no number"],
     [/[−+]</, "is a bound for a number"],
-    [/[^\s(]…[^\s/\\]/, "is cut in its middle"], // a file may lack its beginning: `normali… (…transforms.py:390)`
+    [/(?:[^\s(]|\((?!…[^()]*:\d+\)))…[^\s/\\]/, "is cut in its middle"], // but `to (…forms.py:390)` is a place
   ];
   function checkReading({ text, element }) {
     if (element.closest(".full-name, code, pre, input, textarea, .sums, .selector")) return;

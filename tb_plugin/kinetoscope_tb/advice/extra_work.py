@@ -36,9 +36,8 @@ _FRAME = re.compile(r"torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recomput
 _OF_ENGINE = re.compile(r"^autograd::engine::evaluate_function: ")
 _SEARCH = "aten::_is_any_true"
 _SEARCHES = frozenset(("aten::isnan", _SEARCH, "aten::item"))
-_STORES_STACK = re.compile(
-    r"(?:^|[/\\])torch[/\\]fx[/\\]traceback\.py\(\d+\): format_stack$"
-)  # anomaly_mode's metadata of a function
+# anomaly_mode's metadata of a function
+_STORES_STACK = re.compile(r"(?:^|[/\\])torch[/\\]fx[/\\]traceback\.py\(\d+\): format_stack$")
 _GROUPED, _LAST_OF_ADAM = "aten::_foreach_", "aten::_foreach_addcdiv_"
 _PASSES_OF_FUSED = 7 / 4  # times those of the last operator
 _LONGER = 1.5  # times the median step

@@ -6,6 +6,7 @@ import { useAnswer } from "../../app/answers.ts";
 import { openTimeline, zoom, zoomTo } from "../../app/router.ts";
 import { ticks } from "../../charts/chart_geometry.ts";
 import { Legend } from "../../charts/stacked_bar.tsx";
+import { median } from "../../charts/usual_step.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized, stepNoun } from "../../format/steps.ts";
 import { textWidth, useWidth } from "../../ui/measure.ts";
@@ -111,8 +112,8 @@ const openAt = (from: number, length: number, isGap = false) =>
 /** The steps' names at their beginnings; as many as fit, slow ones first. */
 function StepMarks({ steps, from, to, width }: { steps: Step[]; from: number; to: number; width: number }) {
   const scale = scaleFor("duration", steps.map(({ length }) => length));
-  const median = steps.map(({ length }) => length).sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
-  const isSlow = ({ length }: Step) => length > OUTLIER * median;
+  const usual = median(steps.map(({ length }) => length));
+  const isSlow = ({ length }: Step) => length > OUTLIER * usual;
   const whole = Math.max(0, steps.findIndex(isSlow)); // its label has the words and the unit
   const placed = steps.map((step, i) => {
     const text = i === whole
