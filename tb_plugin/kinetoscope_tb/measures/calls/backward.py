@@ -18,7 +18,7 @@ from ...trace.model import Trace
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.int32]
-Places = NDArray[np.intp]
+Indices = NDArray[np.intp]
 Links = tuple[NDArray[np.integer], NDArray[np.integer]]
 ARROWS = ("fwdbwd", "forward_backward")
 _ACCUMULATES = "AccumulateGrad"
@@ -96,7 +96,7 @@ def _by_number(ops: pl.DataFrame) -> Links:
     return row[run[is_chosen[number]]], row[maker[is_chosen[number]]]
 
 
-def _last_of_numbers(at: Places, sequence: Ints, thread: Rows) -> Places:
+def _last_of_numbers(at: Indices, sequence: Ints, thread: Rows) -> Indices:
     """Of some operators, in order of thread and time, the last one of each number and thread; in order of numbers."""
     at = at[np.argsort(sequence[at], kind="stable")]
     is_last = np.ones(at.size, bool)
@@ -104,7 +104,7 @@ def _last_of_numbers(at: Places, sequence: Ints, thread: Rows) -> Places:
     return at[is_last]
 
 
-def _equal_numbers(runs: Places, makers: Places, sequence: Ints) -> tuple[Places, Places]:
+def _equal_numbers(runs: Indices, makers: Indices, sequence: Ints) -> tuple[Indices, Indices]:
     """All pairs of (a run, a maker) with the same number; makers come in order of numbers."""
     first, after = (np.searchsorted(sequence[makers], sequence[runs], side) for side in ("left", "right"))
     count = after - first
