@@ -7,6 +7,7 @@ and two jobs; OUT is a folder. Every rank runs all pairs, until the seconds are 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -143,6 +144,7 @@ def seconds_of_step(loop: Loop) -> float:
 
 def record(loop: Loop, path: Path) -> None:
     """Record some steps, after some that the recorder times."""
+    os.environ["LOCAL_WORLD_SIZE"] = str(loop.job.ranks)  # as launchers do
     loop.warm_up()
     schedule = cyclic(wait=TIMED_STEPS, warmup=2, active=max(6, loop.steps))
     with tempfile.TemporaryDirectory() as folder:

@@ -26,6 +26,7 @@ from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
 from kinetoscope_tb.advice.saving_range import Change, range_of_delays
 from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation
+from kinetoscope_tb.measures.recording.processor_use import ProcessorTime
 from kinetoscope_tb.measures.time.step_subset import counted_steps
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.trace import Trace
@@ -273,8 +274,10 @@ def prediction(measured: Measurement, trace: Trace) -> Prediction:
     bounds = range_of_delays(facts, change, explained)
     saved, least, most = (ns / facts.usual_step_ns for ns in (facts.mean(per_step), *bounds))
     if measured.hides:  # all that the part's absence saves, as long as the rest takes longer than the part
-        saved, most = min(saved, 1 - saved), min(most, 0.5)
-        least = 0.0  # the graph doesn't know whether a core is free for both at the same time
+        cpu = ProcessorTime.of(trace.meta)
+        free = 1 - cpu.busy_share if cpu and cpu.busy_share else 1.0  # of the cores, for both at the same time
+        saved, most = min(saved, 1 - saved, free), min(most, 0.5)
+        least = 0.0  # how the system shares cores isn't known
     return Prediction(measured, saved, least, most)
 
 

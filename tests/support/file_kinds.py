@@ -182,6 +182,7 @@ OWN = {
     "kinetoscope.sampling.clock_sync": "/proc",
     "kinetoscope.sampling.cpu_times": "/proc",
     "kinetoscope.sampling.procfs": "/proc",
+    "kinetoscope.sampling.usable_cores": "/proc and /sys",
     "kinetoscope.selftest.abilities": "what this process wrote, a moment ago",
     "kinetoscope.selftest.deaths": "what its own trainings wrote",
     "kinetoscope.signals.thread_states": "/proc",

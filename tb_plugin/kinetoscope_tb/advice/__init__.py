@@ -5,7 +5,7 @@ facts       what several rules need
 savings     what candidates save, by simulation; saving_range: within which bounds; candidates: what they cover
 host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
-interpreter_lock  another thread that runs Python while the main thread would
+contention  other threads that have Python's lock or the cores while the main thread would run
 experts     uneven numbers of tokens per expert
 communication   exposed communication: waiting for other ranks, or moving data
 device      exposed copies, DataParallel, small kernels, nearly full memory

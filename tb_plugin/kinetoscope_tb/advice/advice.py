@@ -23,6 +23,7 @@ from ..trace import Diagnostic, Trace
 from . import (
     communication,
     compiled_code,
+    contention,
     copies,
     cpu,
     device,
@@ -105,6 +106,7 @@ _RULES = (
     host.host_optimizer,
     grouped_optimizer,
     host.allocation,
+    contention.core_waits,
     cpu.main_thread_waits,
     cpu.host_threads,
     cpu.operator_loop,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints, exclusive_lengths, merge, without
 from ..arrays.nesting import nearest
+from ..measures.recording.processor_use import ProcessorTime
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
 from ..measures.time.threads import main_thread
@@ -70,9 +71,10 @@ _FUNCTIONAL, _SPLIT = "_c10d_functional::", "tp"
 _RUNS_BACKWARD = "autograd::engine::evaluate_function"
 _SHORT_FORMATS = r"(?i)half|float16|fp16|float8|fp8"
 _IN_SHORT_FORMAT = ", gradients in bfloat16"
+_CHECK_OVERLAP = "; check that buckets overlap the backward pass"
 _REMEDIES = {
     "all_reduce": "Communicate less often or less: gradient accumulation under `no_sync()`, gradients in bfloat16, "
-    "larger batches per rank; check that buckets overlap the backward pass.",
+    f"larger batches per rank{_CHECK_OVERLAP}.",
     "reduce_scatter": _GATHERING,
     "all_gather": _GATHERING,
     "all_to_all": "Exchange less: embeddings or tokens in bfloat16, fewer and larger exchanges, tables or experts "
@@ -118,6 +120,8 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
     start = f"For {facts.part_of(lengths)} {exchange} and no {computation} computes{facts.recurs(lengths)}.{overlap}"
     exposure, remedy, small, caller = _calls(facts, saving, on_device=on_device)
     end = " It goes through the host (gloo), though a GPU computes." if through_host else ""
+    if not facts.has_device and (of_cores := _without_free_cores(facts, facts.share(saving))):
+        end, remedy = of_cores, remedy.replace(_CHECK_OVERLAP, "")
     yield Advice(
         "gloo" if through_host else "communication",
         f"Exposed communication takes {facts.of_steps(lengths)}{small}.",
@@ -131,6 +135,19 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
         COMMUNICATING if on_device else _through_host(facts),
         caller,
         exposure=replace(exposure, start=start, end=end),
+    )
+
+
+def _without_free_cores(facts: Facts, exposed_share: float) -> str:
+    """That too few cores are free to hide communication of the host, a share of the step; empty if enough are."""
+    cpu = ProcessorTime.of(facts.trace.meta)
+    if cpu is None or cpu.used_cores is None or cpu.busy_share is None or 1 - cpu.busy_share >= exposed_share:
+        return ""
+    used_cores = text.digits(min(cpu.used_cores * cpu.processes, cpu.cores))
+    job = f"job's {cpu.processes} processes on this machine use" if cpu.processes > 1 else "process uses"
+    return (
+        f" The {job} {used_cores} of {text.digits(cpu.cores)} cores: run at the same time as computation, "
+        f"communication would shorten the step by {text.percent(1 - cpu.busy_share)} at most."
     )
 
 

@@ -30,10 +30,10 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.python_frames import describe_wait, function_name
 from ..names.tensor_cores import is_matrix_op
+from .contention import LOCK_REMEDY, core_waits_of_steps, lock_holder, processor_use
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
 from .host import DENSE_GRADIENT, SPARSE, grouped_update
-from .interpreter_lock import REMEDY, lock_holder, processor_use
 from .kernel_text import DOUBLES_FASTER, IN_FLOAT, has_doubles, use_fused
 from .model import Advice, Candidate, ClearedTopic, Culprit
 
@@ -119,12 +119,15 @@ class _OffProcessor(NamedTuple):
 
 
 def _off_processor(facts: Facts) -> _OffProcessor | None:
-    """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more."""
+    """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more.
+
+    Where the recorder knows for how long the main thread waited for a core, that is a topic of its own.
+    """
     use = processor_use(facts)
     if use is None or use.machine is None:
         return None
     parts = facts.host_time.lengths
-    off = (facts.length * max(0.0, 1 - use.cores)).astype(np.int64)
+    off = (facts.length * max(0.0, 1 - use.cores)).astype(np.int64) - core_waits_of_steps(facts)
     unexplained_ns = np.maximum(off - parts["waiting"] - parts["loading"] - parts["communicating"], 0)
     in_rest = np.minimum(unexplained_ns, parts["rest"])
     waits = in_rest if use.machine < _FULL else np.zeros_like(in_rest)
@@ -199,6 +202,7 @@ def host_threads(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         return
     large = facts.mean(facts.host_time.lengths["operators"])
     is_single = use.cores >= 1 / _ALONE and use.peak_cores <= _ALONE
+    is_single &= not facts.is_worth(core_waits_of_steps(facts), LARGE_SHARE)
     if machine > _MOSTLY_IDLE or not is_single or facts.share(large) < _MOST or facts.is_one_of_many:
         usage = f"the process used {text.digits(use.cores)} cores, the machine {text.percent(machine)}"
         yield ClearedTopic("processor cores", usage)
@@ -291,7 +295,7 @@ def _of_python(
         "host_bound",
         title,
         evidence + doubt + facts.annotated_words,
-        REMEDY if holder else "Move it out of the step, into worker processes, or into tensor operations.",
+        LOCK_REMEDY if holder else "Move it out of the step, into worker processes, or into tensor operations.",
         None,
         "medium" if is_running or where else "low",
         "python_calls",

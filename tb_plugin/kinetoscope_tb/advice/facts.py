@@ -62,7 +62,7 @@ LOADING_NS = 1_000_000
 SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
-_OF_PROCESSOR = ("host_threads",)
+_OF_PROCESSOR = ("host_threads", "core_waits")
 """Rules about time in which the host doesn't run: other processes take as large a share of a step that is shorter."""
 _PART_COLUMNS = ("start_ns", "end_ns", "window")
 _OPTIMIZER = "Optimizer.step#"

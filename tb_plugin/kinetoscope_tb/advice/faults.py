@@ -66,7 +66,15 @@ RESTS_ON: dict[str, _Numbers] = {
     **dict.fromkeys(("copies", "device_copies", "peer_copies", "fills", "communication", "uneven_devices"), _DEVICES),
     **dict.fromkeys(
         (
-            *("small_operators", "host_operator", "host_threads", "main_thread_waits", "recompiles", "graph_breaks"),
+            *(
+                "small_operators",
+                "host_operator",
+                "host_threads",
+                "core_waits",
+                "main_thread_waits",
+                "recompiles",
+                "graph_breaks",
+            ),
             *(
                 "small operators",
                 "double_precision",

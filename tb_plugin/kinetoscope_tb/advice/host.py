@@ -26,6 +26,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading, loads_by_workers
 from ..names.python_frames import function_name
+from .contention import LOCK_REMEDY, lock_holder
 from .culprit import HostCulprit, culprit, in_program, launching_function
 from .extra_work import few_stalls
 from .facts import (
@@ -38,7 +39,6 @@ from .facts import (
     is_optimizer,
     optimizer_class,
 )
-from .interpreter_lock import REMEDY, lock_holder
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Culprit, HiddenTime, OpenQuestion, Remedy
 from .repetition import (
     BLOCKED,
@@ -445,7 +445,7 @@ def _late_host(
         + f" {_of_profiler(facts, without(late, rest), waiting_ns)}{_growth_of(facts, who)}{latency_in_words}{single}"
         + _launched_kernels(facts)
         + (_WITH_STACKS if has_stacks else ""),
-        REMEDY if holder else _remedy(facts, is_launching=is_launching),
+        LOCK_REMEDY if holder else _remedy(facts, is_launching=is_launching),
         None,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",

@@ -24,9 +24,9 @@ from ..names.calls import launches_graph, synchronizes
 from ..names.iterations import iteration_name
 from ..names.python_frames import function_name, is_of_program, is_wait, without_address
 from ..trace.results import once_per_trace
+from .contention import lock_holder
 from .culprit import culprit_of_kind, rows_of_host, time_inside
 from .facts import LEAST_SHARE, Facts, launched_within
-from .interpreter_lock import lock_holder
 from .model import Advice, Candidate, Culprit
 
 _MUCH = 0.25  # of the time in which devices wait for the host

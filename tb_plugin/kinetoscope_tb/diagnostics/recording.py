@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from ..arrays.gather import map_categories
 from ..arrays.intervals import length_within
 from ..measures.recording.contents import has_stacks
+from ..measures.recording.processor_use import ProcessorTime
 from ..measures.recording.torch_version import MEMORY_TIMELINE, NSIGHT, writer
 from ..measures.time.breakdown import intervals_of
 from ..names.text import percent
@@ -81,35 +81,29 @@ def _unrecorded_threads(trace: Trace) -> Iterator[Diagnostic]:
     each thread used in the window (`kinetoscope.cpu`). Threads of libraries, such as those that share an operator's
     loop, belong to operators of recorded threads; so only Python's threads count, and those that ended in the window.
     """
-    cpu = trace.meta.producer.get("cpu")
-    if not isinstance(cpu, Mapping) or trace.meta.has_option("all_threads"):
+    cpu = ProcessorTime.of(trace.meta)
+    if cpu is None or trace.meta.has_option("all_threads"):
         return
-    process_ns, alive_ns = positive_int(cpu.get("process_ns")), positive_int(cpu.get("threads_ns"))
-    rows = [row for row in _python_threads(cpu.get("threads")) if not row[2].startswith(_OURS)]
+    rows = [thread for thread in cpu.threads if not thread.name.startswith(_OURS)]
     with_rows = trace.threads[trace.host_events["thread"].unique()]["tid"].to_list()
-    used_ns = sum(ns for tid, ns, _ in rows if str(tid) in with_rows)
-    without_rows = [(name, ns) for tid, ns, name in rows if name and str(tid) not in with_rows]
-    if process_ns > alive_ns + _LEAST_THREAD_NS:
-        without_rows.append(("threads that ended", process_ns - alive_ns))
+    used_ns = sum(thread.used_ns for thread in rows if str(thread.tid) in with_rows)
+    without_rows = [
+        (thread.name, thread.used_ns) for thread in rows if thread.name and str(thread.tid) not in with_rows
+    ]
+    if cpu.process_ns > cpu.alive_ns + _LEAST_THREAD_NS:
+        without_rows.append(("threads that ended", cpu.process_ns - cpu.alive_ns))
     hidden_ns = sum(ns for _, ns in without_rows)
-    if hidden_ns >= max(_LEAST_THREAD_NS, _LEAST_SHARE * process_ns):
+    if hidden_ns >= max(_LEAST_THREAD_NS, _LEAST_SHARE * cpu.process_ns):
         without_rows.sort(key=lambda thread: -thread[1])
         names = ", ".join(name[:_LONGEST_NAME] for name, _ in without_rows[:_MOST_NAMED])
         more = f" and {len(without_rows) - _MOST_NAMED} more" if without_rows[_MOST_NAMED:] else ""
         yield Diagnostic(
             "threads_not_recorded",
             len(without_rows),
-            f"The recorded threads used {_s(used_ns)} of the process's {_s(process_ns)} of CPU time in this window; "
-            f"{_s(hidden_ns)} are of threads that weren't recorded ({names}{more}), whose operators are missing: "
+            f"The recorded threads used {_s(used_ns)} of the process's {_s(cpu.process_ns)} of CPU time in this window;"
+            f" {_s(hidden_ns)} are of threads that weren't recorded ({names}{more}), whose operators are missing: "
             "Tracer(all_threads=True) records them (torch 2.7).",
         )
-
-
-def _python_threads(threads: Any) -> Iterator[tuple[int, int, str]]:
-    """Id, time and name of each thread; the name is empty for one that isn't Python's."""
-    for row in threads if isinstance(threads, list) else ():
-        if isinstance(row, list) and len(row) == 3 and isinstance(row[0], int) and isinstance(row[2], str | None):
-            yield row[0], positive_int(row[1]), row[2] or ""
 
 
 def _s(ns: int) -> str:

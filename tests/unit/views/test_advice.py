@@ -383,6 +383,39 @@ def test_gloo_between_processes_without_gpus_is_only_communication():
     assert row(trace, "communication")["saving_ns"] == 5 * MS
 
 
+@pytest.mark.parametrize(
+    ("processes", "cores", "used_ms", "clause"),
+    [
+        (
+            *(2, 2, 90),
+            " The job's 2 processes on this machine use 1.8 of 2 cores: run at the same time as computation, "
+            "communication would shorten the step by 10 % at most.",
+        ),
+        (
+            *(None, 1.5, 120),
+            " The process uses 1.2 of 1.5 cores: run at the same time as computation, communication would shorten the "
+            "step by 20 % at most.",
+        ),
+        (2, 4, 90, ""),  # enough are free
+        (2, None, 90, ""),
+        (2, 2, 0, ""),
+    ],
+)
+def test_communication_of_the_host_needs_free_cores_to_be_hidden(processes, cores, used_ms, clause):
+    cpu = {"window_ns": 100 * MS, "process_ns": used_ms * MS, "processes": processes, "cores": cores}
+    machine = Machine(None, kinetoscope={"cpu": cpu})
+
+    def step(_):
+        machine.op("aten::mm", lambda: machine.work(5 * MS))
+        machine.op("autograd::engine::evaluate_function: MmBackward0", lambda: machine.work(US))
+        machine.annotation("gloo:all_reduce", lambda: machine.work(5 * MS))
+
+    given = row(machine.steps(step), "communication")
+    assert ("cores" in given["evidence"]) == bool(clause)
+    assert clause in given["evidence"]
+    assert ("overlap the backward pass" in given["action"]) == (not clause)
+
+
 def test_float_products_on_a_device_with_tensor_cores():
     def trace(device, name=SGEMM, types=("float", "float")):
         machine = Machine(device)

@@ -1,19 +1,27 @@
-"""How much the process and the machine used the processors, from the system counters that our recorder writes."""
+"""How much the process and the machine used the processors, as our recorder writes it: counters, and sums of a window.
+
+The values of the counters are means over tenths of a second. The sums (`kinetoscope.cpu`) are of the whole window,
+however short it is, and say how long each thread waited for a core.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.intervals import Ints, length_before, merge
+from ...trace.meta import Meta, positive_int
 from ...trace.model import Trace
 
 _LEAST_NS = 200_000_000
 """The kernel counts processor time in ticks of 10 ms (proc(5)): over less than 20 of them it says too little."""
 _LEAST_KNOWN = 0.8  # of the time that is asked for
+_MOST_CORES = 1 << 16
 _MOST_VALUES = 0.9  # the share of samples that `peak_cores` is the least upper bound of
 
 
@@ -67,3 +75,79 @@ def _within(
     if known_ns.sum() < max(_LEAST_NS, _LEAST_KNOWN * whole):
         return None
     return value[real], known_ns[real]
+
+
+class ThreadTime(NamedTuple):
+    """What a thread used in the window.
+
+    Attributes:
+        tid: Its id in the system, as in the file's events.
+        used_ns: It ran on a core.
+        name: Of a Python thread; empty for others.
+        waited_ns: It could have run, but had no core; 0 if that wasn't recorded.
+    """
+
+    tid: int
+    used_ns: int
+    name: str
+    waited_ns: int
+
+
+class ProcessorTime(NamedTuple):
+    """What the process used in the window.
+
+    Attributes:
+        window_ns: How long the window was; 0 if that wasn't recorded.
+        process_ns: What all threads of the process used.
+        alive_ns: What those threads used that were alive at the end.
+        cores: How many cores the process could use; 0 if that wasn't recorded.
+        processes: How many processes of the job ran on the machine, at least.
+        threads: Those that used or waited a millisecond or more.
+    """
+
+    window_ns: int
+    process_ns: int
+    alive_ns: int
+    cores: float
+    processes: int
+    threads: tuple[ThreadTime, ...]
+
+    @classmethod
+    def of(cls, meta: Meta) -> ProcessorTime | None:
+        """What the recorder wrote; None if it wrote nothing."""
+        cpu = meta.producer.get("cpu")
+        if not isinstance(cpu, Mapping):
+            return None
+        return cls(
+            window_ns=positive_int(cpu.get("window_ns")),
+            process_ns=positive_int(cpu.get("process_ns")),
+            alive_ns=positive_int(cpu.get("threads_ns")),
+            cores=_cores(cpu.get("cores")),
+            processes=max(1, positive_int(cpu.get("processes"))),
+            threads=tuple(_threads(cpu.get("threads"))),
+        )
+
+    @property
+    def used_cores(self) -> float | None:
+        """How many cores the process used in the mean; None if the window's length wasn't recorded."""
+        return self.process_ns / self.window_ns if self.window_ns and self.process_ns else None
+
+    @property
+    def busy_share(self) -> float | None:
+        """Which share of the machine's cores the job's processes used, if all used as much as this one.
+
+        What they compute can't take less of the step than that, in whichever order it runs. None if it isn't known.
+        """
+        cores = self.used_cores
+        return min(1.0, cores * self.processes / self.cores) if cores and self.cores else None
+
+
+def _cores(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) and 0 < value <= _MOST_CORES else 0.0
+
+
+def _threads(rows: Any) -> Iterator[ThreadTime]:
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, list) and len(row) >= 3 and isinstance(row[0], int) and isinstance(row[2], str | None):
+            yield ThreadTime(row[0], positive_int(row[1]), row[2] or "", positive_int(row[3]) if row[3:] else 0)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+import os
 import threading
 import time
 
@@ -11,12 +12,13 @@ import torch
 
 from kinetoscope import Tracer
 from kinetoscope.profiling import torch_features
-from kinetoscope.sampling.cpu_times import thread_times_ns
+from kinetoscope.sampling.cpu_times import thread_times
 from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.measures.recording.processor_use import ProcessorTime
 from kinetoscope_tb.reader import read
 from support.waiting import LIMIT_S
 
-pytestmark = pytest.mark.skipif(not thread_times_ns(), reason="this system doesn't count the time of threads")
+pytestmark = pytest.mark.skipif(not thread_times(), reason="this system doesn't count the time of threads")
 HAS_ALL_THREADS = torch_features._accepts(profile_all_threads=True)
 
 
@@ -78,6 +80,32 @@ def test_the_time_of_threads_that_are_not_recorded_is_said(tmp_path, ends):
     assert "all_threads=True" in finding.consequence
     cpu = json.loads(gzip.decompress(path.read_bytes()))["kinetoscope"]["cpu"]
     assert cpu["process_ns"] > 400_000_000
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system doesn't choose a thread's cores")
+def test_the_wait_for_a_core_that_another_thread_has_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})  # of this thread, and of those that it starts
+    try:
+        path = recorded(tmp_path, lambda: with_thread(ends=False).set())
+    finally:
+        os.sched_setaffinity(0, cores)
+    cpu = ProcessorTime.of(read(str(path)).meta)
+    assert cpu.process_ns >= 500_000_000  # what both used
+    assert cpu.window_ns > cpu.process_ns / 2
+    assert (cpu.cores, cpu.processes) == (1, 3)
+    (main,) = (thread for thread in cpu.threads if thread.tid == os.getpid())
+    assert main.waited_ns > 10_000_000
+
+
+def test_threads_that_the_kernel_does_not_count_are_left_out(tmp_path):
+    for tid, content in {"7": "12 34 5\n", "8": "", "9": "no numbers"}.items():
+        (tmp_path / tid).mkdir()
+        (tmp_path / tid / "schedstat").write_text(content)
+    (tmp_path / "10").mkdir()
+    assert thread_times(tmp_path) == {7: (12, 34)}
+    assert thread_times(tmp_path / "missing") == {}
 
 
 def test_backward_and_the_recorder_s_own_threads_are_no_finding(tmp_path):

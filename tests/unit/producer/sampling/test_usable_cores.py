@@ -1,0 +1,57 @@
+"""How many cores a process may use: affinity, and the limits of control groups of both versions."""
+
+import os
+
+import pytest
+
+from kinetoscope.sampling.usable_cores import usable_cores
+
+ALL = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+
+
+@pytest.fixture
+def limited(tmp_path):
+    """A function: the cores of a process in groups, as /proc lists them, with files below where groups are mounted."""
+
+    def cores(groups, **files):
+        (tmp_path / "cgroup").write_text(groups)
+        for name, content in files.items():
+            file = tmp_path / "mounted" / name.replace("__", "/").replace("_max", ".max").replace("cpu_cfs", "cpu.cfs")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        return usable_cores(tmp_path / "cgroup", tmp_path / "mounted")
+
+    return cores
+
+
+def test_without_control_groups_it_is_the_affinity(tmp_path):
+    assert usable_cores(tmp_path / "missing", tmp_path) == ALL
+
+
+@pytest.mark.parametrize("groups", ["", "no group", "0::/job", "1:name=systemd:/", "0::/../..", "\x00:::"])
+def test_groups_without_a_limit_leave_all(limited, groups):
+    assert limited(groups, job__cpu_max="max 100000\n") == ALL
+
+
+def test_the_own_group_of_version_2(limited):
+    assert limited("0::/job\n", job__cpu_max="50000 100000\n") == 0.5
+
+
+def test_a_container_sees_its_group_on_top(limited):
+    assert limited("0::/docker/8f3\n", cpu_max="25000 100000\n") == 0.25
+
+
+def test_a_group_above_limits_too(limited):
+    cores = limited("0::/pod/task\n", pod__cpu_max="30000 100000\n", pod__task__cpu_max="90000 100000\n")
+    assert cores == 0.3
+
+
+def test_version_1_has_a_quota_and_a_period(limited):
+    quota = {"cpu,cpuacct__job__cpu_cfs_quota_us": "40000\n", "cpu,cpuacct__job__cpu_cfs_period_us": "100000\n"}
+    assert limited("4:memory:/other\n3:cpu,cpuacct:/job\n", **quota) == 0.4
+    assert limited("3:cpu,cpuacct:/job\n", **{**quota, "cpu,cpuacct__job__cpu_cfs_quota_us": "-1\n"}) == ALL
+
+
+@pytest.mark.parametrize("content", ["", "5", "x y", "0 0", "-1 100000", "1 2 3"])
+def test_a_limit_that_makes_no_sense_is_none(limited, content):
+    assert limited("0::/\n", cpu_max=content) == ALL
