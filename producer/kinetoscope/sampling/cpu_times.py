@@ -54,7 +54,7 @@ class CpuTimes:
         window_ns = time.perf_counter_ns() - self._began_ns
         in_window = {tid: _since(times, self._threads.get(tid, _NEW)) for tid, times in thread_times().items()}
         names = {thread.native_id: thread.name for thread in threading.enumerate()}
-        longest = sorted(in_window, key=lambda tid: -max(in_window[tid]))[:_MOST_LISTED]
+        longest = sorted(in_window, key=lambda tid: -in_window[tid].used_ns)[:_MOST_LISTED]
         self._window = None
         if in_window:
             self._window = {
@@ -66,7 +66,7 @@ class CpuTimes:
                 "threads": [
                     [tid, in_window[tid].used_ns, names.get(tid), in_window[tid].waited_ns]
                     for tid in longest
-                    if max(in_window[tid]) >= _LEAST_NS
+                    if in_window[tid].used_ns >= _LEAST_NS
                 ],
             }
 
@@ -75,8 +75,8 @@ class CpuTimes:
 
         `window_ns`, how long it was; `cores`, how many this process may use; `processes`, how many of the job run on
         this machine, None if the launcher doesn't say so; `process_ns`, all threads of the process; `threads_ns`, those
-        that are alive at the end; `threads`, the id, time, name and wait for a core of each that used or waited a
-        millisecond or more, the name only of Python's threads.
+        that are alive at the end; `threads`, the id, time, name and wait for a core of each that used a millisecond
+        or more, the name only of Python's threads.
         """
         return self._window
 

@@ -192,7 +192,7 @@ def _competitors(cpu: ProcessorTime) -> tuple[str, str]:
         return f"{words} itself.", _OWN_THREADS
     if cores * cpu.processes >= _NEARLY_ALL * cpu.cores:
         return f"{words}, as each of the job's {cpu.processes} processes on this machine may.", _OWN_RANKS
-    return f"{words}: other processes had the rest.", _OTHERS
+    return f"{words}: other processes had the rest, or a limit holds it back.", _OTHERS
 
 
 def _candidate(facts: Facts, main: ThreadTime) -> Candidate:

@@ -102,7 +102,7 @@ class ProcessorTime(NamedTuple):
         alive_ns: What those threads used that were alive at the end.
         cores: How many cores the process could use; 0 if that wasn't recorded.
         processes: How many processes of the job ran on the machine, at least.
-        threads: Those that used or waited a millisecond or more.
+        threads: Those that used a millisecond or more.
     """
 
     window_ns: int
