@@ -154,7 +154,7 @@ def _share_inside(candidate: Candidate, start: Ints, end: Ints) -> NDArray[np.fl
 
 def _less_of_spans(candidate: Candidate) -> float:
     """By which share the time inside the spans could be shorter."""
-    return candidate.less if isinstance(candidate.less, float) else 1.0
+    return candidate.mean_less if candidate.is_of_host or isinstance(candidate.less, float) else 1.0
 
 
 def _within(spans: Intervals | None, start: Ints, end: Ints) -> Ints:

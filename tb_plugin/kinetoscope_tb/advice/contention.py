@@ -146,10 +146,10 @@ def core_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     if cpu is None or main is None or cpu.used_cores is None:
         return
     lengths = core_waits_of_steps(facts)
-    waits = text.percent(main.waited_ns / cpu.window_ns)
-    if not facts.is_worth(lengths, LARGE_SHARE):
-        yield ClearedTopic("waits for a core", f"the main thread waits for one for {waits} of the recording")
+    if cleared_topic := facts.cleared_topic("waits for a core", lengths, "waiting for a core", LARGE_SHARE):
+        yield cleared_topic
         return
+    waits = text.percent(main.waited_ns / cpu.window_ns)
     words, action = _competitors(cpu)
     cores = f"the {text.digits(cpu.cores)} cores that it may use" if cpu.cores else "the cores"
     yield Advice(
@@ -200,7 +200,7 @@ def _candidate(facts: Facts, main: ThreadTime) -> Candidate:
     return Candidate(
         "the main thread's waits for a core",
         spans=_on_cores(facts),
-        less=main.waited_ns / (main.used_ns + main.waited_ns),
+        less=np.array([main.waited_ns / (main.used_ns + main.waited_ns)]),  # the claim's size is that part alone
         threads=(main_thread(facts.trace),),
     )
 
