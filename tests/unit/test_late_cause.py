@@ -226,3 +226,22 @@ def test_a_function_that_is_nested_in_one_of_the_same_name_is_named():
     assert [work.name for work in step_work(trace)] == [HOOK, FORWARD]
     assert step_work(trace)[0].typical_ns(["0", "1", "2"]) == 8 * MS
     assert without_recursion(trace.python_calls).height == 6
+
+
+@pytest.mark.parametrize(
+    ("elsewhere_ms", "cause", "is_named"),
+    [(0, "the host", True), (1, "the host", True), (2, "the host", False), (0, "computation", False)],
+)
+def test_a_rank_whose_main_thread_waits_longer_for_a_core_is_late_for_that(elsewhere_ms, cause, is_named):
+    def waits(ms):
+        words = {"title": f"It waits for a core for {ms} ms.", "evidence": "Others had it.", "action": "Give it one."}
+        return claim(id="core_waits", saving_ns=ms * MS, **words)
+
+    both = host_steps((COLLATE, 8)), host_steps((COLLATE, 6))
+    late = lateness(*both, cause, waits(2.5))
+    late = replace(late, on_time=replace(late.on_time, claims=(waits(elsewhere_ms),)))
+    named = with_cause(late)
+    assert named.title.startswith("Rank 1 is late. Its main thread waits for a core.") == is_named
+    if is_named:
+        assert named.evidence == " It waits for a core for 2.5 ms. Others had it."
+        assert named.action == "Give it one."

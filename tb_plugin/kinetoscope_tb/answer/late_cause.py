@@ -102,11 +102,27 @@ class Lateness:
 
 def with_cause(lateness: Lateness) -> Claim:
     """What the run says of a late rank, with the cause that recordings show."""
-    for with_one in (_with_own_cause, _with_longer_work, _with_slow_host, _with_more_work, _with_own_operator):
-        claim = with_one(lateness)
+    rules = (_with_core_waits, _with_own_cause, _with_longer_work, _with_slow_host, _with_more_work, _with_own_operator)
+    for rule in rules:
+        claim = rule(lateness)
         if claim is not lateness.claim:
             return claim
     return lateness.claim
+
+
+def _with_core_waits(lateness: Lateness) -> Claim:
+    """With its main thread's waits for a core, where they are as much longer than on the rank on time."""
+    claim, own = lateness.claim, _core_waits(lateness.late)
+    other = _core_waits(lateness.on_time) if lateness.on_time else None
+    more_ns = ((own.saving_ns or 0) if own else 0) - ((other.saving_ns or 0) if other else 0)
+    if own is None or lateness.cause not in _ON_HOST or more_ns < MOSTLY * lateness.late_ns:
+        return claim
+    title = f"{claim.title} Its main thread waits for a core."
+    return replace(claim, title=title, evidence=f"{claim.evidence} {own.title} {own.evidence}", action=own.action)
+
+
+def _core_waits(recording: Answer) -> Claim | None:
+    return next((claim for claim in recording.claims if claim.id == "core_waits"), None)
 
 
 def _with_own_cause(lateness: Lateness) -> Claim:

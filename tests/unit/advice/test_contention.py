@@ -39,7 +39,12 @@ def training(device, used_ms, waited_ms, tid=MAIN, **cpu):
             "The process used 0.9 cores, as each of the job's 2 processes on this machine may.",
             "Give each rank cores of its own",
         ),
-        (60, {"cores": 1.5}, "The process used 0.6 cores: other processes had the rest, or a limit holds it back.", "`limits.cpu`"),
+        (
+            60,
+            {"cores": 1.5},
+            "The process used 0.6 cores: other processes had the rest, or a limit holds it back.",
+            "`limits.cpu`",
+        ),
         (60, {}, "other threads had the cores, for 40 % of the recording, by the kernel's count", "DataLoader"),
     ],
 )
