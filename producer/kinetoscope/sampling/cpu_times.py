@@ -57,9 +57,11 @@ class CpuTimes:
         longest = sorted(in_window, key=lambda tid: -in_window[tid].used_ns)[:_MOST_LISTED]
         self._window = None
         if in_window:
+            cores = usable_cores()
             self._window = {
                 "window_ns": window_ns,
-                "cores": usable_cores(),
+                "cores": cores.usable,
+                "shared_cores": cores.shared,
                 "processes": local_world_size(),
                 "process_ns": time.process_time_ns() - self._process_ns,
                 "threads_ns": sum(times.used_ns for times in in_window.values()),
@@ -73,8 +75,9 @@ class CpuTimes:
     def to_json(self) -> dict[str, Any] | None:
         """Return the last window's times as JSON values; None if this system doesn't have them.
 
-        `window_ns`, how long it was; `cores`, how many this process may use; `processes`, how many of the job run on
-        this machine, None if the launcher doesn't say so; `process_ns`, all threads of the process; `threads_ns`, those
+        `window_ns`, how long it was; `cores`, how many this process may use; `shared_cores`, how many all processes
+        in its container may, or on its machine; `processes`, how many of the job run on this machine, None if the
+        launcher doesn't say so; `process_ns`, all threads of the process; `threads_ns`, those
         that are alive at the end; `threads`, the id, time, name and wait for a core of each that used a millisecond
         or more, the name only of Python's threads.
         """

@@ -10,20 +10,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-_OWN_GROUPS, _MOUNTED = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+_OWN_GROUPS, _MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 
-def usable_cores(groups: Path = _OWN_GROUPS, mount: Path = _MOUNTED) -> float:
-    """Return how many cores this process may use at the same time; with a quota a fraction of one is possible.
+class Cores(NamedTuple):
+    """How many cores threads may use at the same time; with a quota a fraction of one is possible.
+
+    Attributes:
+        usable: Those of this process.
+        shared: Those of all processes in its container, or on its machine: each may be bound to some of them.
+    """
+
+    usable: float
+    shared: float
+
+
+def usable_cores(groups: Path = _OWN_GROUPS, mount: Path = _MOUNT) -> Cores:
+    """Return how many cores there are.
 
     Args:
         groups: The file that lists the process's control groups.
         mount: Where these are mounted.
     """
     affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    count = float(len(affinity(0)) if affinity else os.cpu_count() or 1)
-    return min([count, *_limits(groups, mount)])
+    machine = os.cpu_count() or 1
+    all_cores = min([float(machine), *_limits(groups, mount)])
+    return Cores(min(float(len(affinity(0)) if affinity else machine), all_cores), all_cores)
 
 
 def _limits(groups: Path, mount: Path) -> Iterator[float]:

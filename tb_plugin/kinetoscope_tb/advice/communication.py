@@ -143,11 +143,16 @@ def _without_free_cores(facts: Facts, exposed_share: float) -> str:
     cpu = ProcessorTime.of(facts.trace.meta)
     if cpu is None or cpu.used_cores is None or cpu.busy_share is None or 1 - cpu.busy_share >= exposed_share:
         return ""
-    used_cores = text.digits(min(cpu.used_cores * cpu.processes, cpu.cores))
-    job = f"job's {cpu.processes} processes on this machine use" if cpu.processes > 1 else "process uses"
+    if cpu.is_shared:
+        cores = (
+            f"{text.digits(min(cpu.used_cores * cpu.processes, cpu.shared_cores))} of {text.digits(cpu.shared_cores)}"
+        )
+        usage = f"The job's {cpu.processes} processes on this machine use {cores} cores"
+    else:
+        usage = f"The process uses {text.digits(cpu.used_cores)} of the {text.times(cpu.cores, 'core')} that it may use"
     return (
-        f" The {job} {used_cores} of {text.digits(cpu.cores)} cores: run at the same time as computation, "
-        f"communication would shorten the step by {text.percent(1 - cpu.busy_share)} at most."
+        f" {usage}: run at the same time as computation, communication would shorten the step by "
+        f"{text.percent(1 - cpu.busy_share)} at most."
     )
 
 

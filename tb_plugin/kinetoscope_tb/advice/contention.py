@@ -151,7 +151,7 @@ def core_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         return
     waits = text.percent(main.waited_ns / cpu.window_ns)
     words, action = _competitors(cpu)
-    cores = f"the {text.digits(cpu.cores)} cores that it may use" if cpu.cores else "the cores"
+    cores = f"the {text.times(cpu.cores, 'core')} that it may use" if cpu.cores else "the cores"
     yield Advice(
         "core_waits",
         f"The main thread waits for a core for {facts.of_steps(lengths)}.",
@@ -190,7 +190,7 @@ def _competitors(cpu: ProcessorTime) -> tuple[str, str]:
         return f"{words}.", _OTHERS
     if cores >= _NEARLY_ALL * cpu.cores:
         return f"{words} itself.", _OWN_THREADS
-    if cores * cpu.processes >= _NEARLY_ALL * cpu.cores:
+    if cpu.is_shared and (cpu.busy_share or 0.0) >= _NEARLY_ALL:
         return f"{words}, as each of the job's {cpu.processes} processes on this machine may.", _OWN_RANKS
     return f"{words}: other processes had the rest, or a limit holds it back.", _OTHERS
 

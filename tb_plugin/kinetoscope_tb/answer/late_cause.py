@@ -115,7 +115,9 @@ def _with_core_waits(lateness: Lateness) -> Claim:
     claim, own = lateness.claim, _core_waits(lateness.late)
     other = _core_waits(lateness.on_time) if lateness.on_time else None
     more_ns = ((own.saving_ns or 0) if own else 0) - ((other.saving_ns or 0) if other else 0)
-    if own is None or lateness.cause not in _ON_HOST or more_ns < MOSTLY * lateness.late_ns:
+    has_device = any(row["kind"] == "kernel" for row in lateness.late.rows.get("top", ()))
+    is_of_host = lateness.cause in _ON_HOST or not has_device
+    if own is None or not is_of_host or more_ns < MOSTLY * lateness.late_ns:
         return claim
     title = f"{claim.title} Its main thread waits for a core."
     return replace(claim, title=title, evidence=f"{claim.evidence} {own.title} {own.evidence}", action=own.action)

@@ -35,7 +35,7 @@ def training(device, used_ms, waited_ms, tid=MAIN, **cpu):
         (190, {"cores": 2}, "other threads had the 2 cores that it may use", "Run fewer threads at once"),
         (190, {"cores": 2}, "The process used 1.9 cores itself.", "OMP_NUM_THREADS"),
         (
-            *(90, {"cores": 2, "processes": 2}),
+            *(90, {"cores": 2, "shared_cores": 2, "processes": 2}),
             "The process used 0.9 cores, as each of the job's 2 processes on this machine may.",
             "Give each rank cores of its own",
         ),

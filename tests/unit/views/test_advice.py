@@ -384,25 +384,30 @@ def test_gloo_between_processes_without_gpus_is_only_communication():
 
 
 @pytest.mark.parametrize(
-    ("processes", "cores", "used_ms", "clause"),
+    ("cpu", "clause"),
     [
         (
-            *(2, 2, 90),
+            {"processes": 2, "cores": 2, "shared_cores": 2},
             " The job's 2 processes on this machine use 1.8 of 2 cores: run at the same time as computation, "
             "communication would shorten the step by 10 % at most.",
         ),
         (
-            *(None, 1.5, 120),
-            " The process uses 1.2 of 1.5 cores: run at the same time as computation, communication would shorten the "
-            "step by 20 % at most.",
+            {"cores": 1.2},
+            " The process uses 0.9 of the 1.2 cores that it may use: run at the same time as computation, communication "
+            "would shorten the step by 25 % at most.",
         ),
-        (2, 4, 90, ""),  # enough are free
-        (2, None, 90, ""),
-        (2, 2, 0, ""),
+        (
+            {"processes": 2, "cores": 1, "shared_cores": 8},  # each is bound to a core
+            " The process uses 0.9 of the 1 core that it may use: run at the same time as computation, communication "
+            "would shorten the step by 10 % at most.",
+        ),
+        ({"processes": 2, "cores": 4, "shared_cores": 4}, ""),  # enough are free
+        ({"processes": 2}, ""),
+        ({"processes": 2, "cores": 2, "shared_cores": 2, "process_ns": 0}, ""),
     ],
 )
-def test_communication_of_the_host_needs_free_cores_to_be_hidden(processes, cores, used_ms, clause):
-    cpu = {"window_ns": 100 * MS, "process_ns": used_ms * MS, "processes": processes, "cores": cores}
+def test_communication_of_the_host_needs_free_cores_to_be_hidden(cpu, clause):
+    cpu = {"window_ns": 100 * MS, "process_ns": 90 * MS, **cpu}
     machine = Machine(None, kinetoscope={"cpu": cpu})
 
     def step(_):
@@ -411,7 +416,7 @@ def test_communication_of_the_host_needs_free_cores_to_be_hidden(processes, core
         machine.annotation("gloo:all_reduce", lambda: machine.work(5 * MS))
 
     given = row(machine.steps(step), "communication")
-    assert ("cores" in given["evidence"]) == bool(clause)
+    assert ("at the same time as computation" in given["evidence"]) == bool(clause)
     assert clause in given["evidence"]
     assert ("overlap the backward pass" in given["action"]) == (not clause)
 

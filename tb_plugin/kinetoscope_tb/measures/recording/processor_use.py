@@ -101,6 +101,7 @@ class ProcessorTime(NamedTuple):
         process_ns: What all threads of the process used.
         alive_ns: What those threads used that were alive at the end.
         cores: How many cores the process could use; 0 if that wasn't recorded.
+        shared_cores: How many all processes in its container could use, or on its machine; 0 if that wasn't recorded.
         processes: How many processes of the job ran on the machine, at least.
         threads: Those that used a millisecond or more.
     """
@@ -109,6 +110,7 @@ class ProcessorTime(NamedTuple):
     process_ns: int
     alive_ns: int
     cores: float
+    shared_cores: float
     processes: int
     threads: tuple[ThreadTime, ...]
 
@@ -123,6 +125,7 @@ class ProcessorTime(NamedTuple):
             process_ns=positive_int(cpu.get("process_ns")),
             alive_ns=positive_int(cpu.get("threads_ns")),
             cores=_cores(cpu.get("cores")),
+            shared_cores=_cores(cpu.get("shared_cores")),
             processes=max(1, positive_int(cpu.get("processes"))),
             threads=tuple(_threads(cpu.get("threads"))),
         )
@@ -133,13 +136,31 @@ class ProcessorTime(NamedTuple):
         return self.process_ns / self.window_ns if self.window_ns and self.process_ns else None
 
     @property
-    def busy_share(self) -> float | None:
-        """Which share of the machine's cores the job's processes used, if all used as much as this one.
+    def is_shared(self) -> bool:
+        """Whether the cores that all processes of the job share are used more than those that this one may use.
 
-        What they compute can't take less of the step than that, in whichever order it runs. None if it isn't known.
+        All of them are taken to use as much as this one; each may be bound to cores of its own.
+        """
+        cores = self.used_cores or 0.0
+        return self.processes > 1 and self.shared_cores > 0 and self._share_of_all(cores) >= self._share_of_own(cores)
+
+    @property
+    def busy_share(self) -> float | None:
+        """Which share of its cores the job uses: of those that this process may use, or of those that all share.
+
+        What its processes compute can't take less of the step than that, in whichever order it runs. None if it isn't
+        known.
         """
         cores = self.used_cores
-        return min(1.0, cores * self.processes / self.cores) if cores and self.cores else None
+        if not cores or not self.cores:
+            return None
+        return min(1.0, self._share_of_all(cores) if self.is_shared else self._share_of_own(cores))
+
+    def _share_of_own(self, used_cores: float) -> float:
+        return used_cores / self.cores if self.cores else 0.0
+
+    def _share_of_all(self, used_cores: float) -> float:
+        return used_cores * self.processes / self.shared_cores
 
 
 def _cores(value: Any) -> float:
