@@ -229,16 +229,23 @@ def test_a_function_that_is_nested_in_one_of_the_same_name_is_named():
 
 
 @pytest.mark.parametrize(
-    ("elsewhere_ms", "cause", "is_named"),
-    [(0, "the host", True), (1, "the host", True), (2, "the host", False), (0, "computation", False)],
+    ("elsewhere_ms", "cause", "kind", "is_named"),
+    [
+        (0, "the host", "kernel", True),
+        (1, "the host", "kernel", True),
+        (2, "the host", "kernel", False),  # hardly less
+        (0, "computation", "operator", True),
+        (0, "computation", "kernel", False),  # no core makes a device faster
+    ],
 )
-def test_a_rank_whose_main_thread_waits_longer_for_a_core_is_late_for_that(elsewhere_ms, cause, is_named):
+def test_a_rank_whose_main_thread_waits_longer_for_a_core_is_late_for_that(elsewhere_ms, cause, kind, is_named):
     def waits(ms):
         words = {"title": f"It waits for a core for {ms} ms.", "evidence": "Others had it.", "action": "Give it one."}
         return claim(id="core_waits", saving_ns=ms * MS, **words)
 
     both = host_steps((COLLATE, 8)), host_steps((COLLATE, 6))
     late = lateness(*both, cause, waits(2.5))
+    late = replace(late, late=replace(late.late, rows={"top": ({"kind": kind},)}))
     late = replace(late, on_time=replace(late.on_time, claims=(waits(elsewhere_ms),)))
     named = with_cause(late)
     assert named.title.startswith("Rank 1 is late. Its main thread waits for a core.") == is_named
