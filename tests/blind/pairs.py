@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinetoscope_tb.advice.candidates import percents
+from kinetoscope_tb.advice.contention import core_waits_candidate
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
 from kinetoscope_tb.advice.saving_range import Change, range_of_delays
@@ -49,6 +51,7 @@ class Pair:
         before: The job.
         after: The job with the change.
         hides: Whether the change is that the part runs while the rest of the step does.
+        frees_cores: Whether others that competed for cores are gone, too.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Pair:
     before: dict[str, Any]
     after: dict[str, Any]
     hides: bool = False
+    frees_cores: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Measurement:
         after_ms: A step after it: the same times the median ratio of a turn's two sides.
         noise: Two standard errors of that ratio, as a share of it.
         less: By which share the target takes less time, as recorded.
+        frees_cores: Whether others that competed for cores are gone, too.
     """
 
     name: str
@@ -79,6 +84,7 @@ class Measurement:
     after_ms: float
     noise: float
     less: float
+    frees_cores: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,8 @@ def _buckets() -> Iterator[Pair]:
 def _ranks() -> Iterator[Pair]:
     for payload, layers in itertools.product((1, 2, 4), (4, 12)):
         job = {"layers": layers, "payload": payload << 20}
-        yield Pair(f"ranks_{payload}_{layers}", REDUCTION, {**job, "ranks": 2}, {**job, "ranks": 1})
+        before, after = ({**job, "ranks": ranks} for ranks in (2, 1))
+        yield Pair(f"ranks_{payload}_{layers}", REDUCTION, before, after, frees_cores=True)
 
 
 def _overlaps() -> Iterator[Pair]:
@@ -237,14 +244,28 @@ def predicted_frac(trace: Trace, target: str, less: float) -> float:
     return float(1 - saved.mean() / explained.what_if.lengths[counted_steps(trace)].mean())
 
 
-def saved_ns(explained: Explanation, trace: Trace, target: str, less: float) -> NDArray[np.float64]:
-    """What each step saves if the target takes so much less: a share from 0 to 1."""
-    boundaries, what_if = explained.graph.nodes.boundaries, explained.what_if
-    is_target = np.zeros(explained.graph.nodes.time.size, bool)
-    for row in _rows_of(trace, target):
-        is_target[boundaries.start[row] + 1 : boundaries.end[row] + 1] = True
-    low, high = (what_if.savings_of(is_target, int(percent)) for percent in (np.floor(100 * less), np.ceil(100 * less)))
+def saved_ns(
+    explained: Explanation, trace: Trace, target: str, less: float, others: NDArray[np.uint8] | None = None
+) -> NDArray[np.float64]:
+    """What each step saves if the target takes so much less, a share from 0 to 1, and others so many percent."""
+    what_if = explained.what_if
+    low, high = (
+        what_if.saved_together(_percents(explained, trace, target, int(percent), others))
+        for percent in (np.floor(100 * less), np.ceil(100 * less))
+    )
     return np.asarray(low + (100 * less % 1) * (high - low))
+
+
+def _percents(
+    explained: Explanation, trace: Trace, target: str, percent: int, others: NDArray[np.uint8] | None
+) -> NDArray[np.uint8]:
+    """By how much each node would be shorter."""
+    boundaries = explained.graph.nodes.boundaries
+    of_nodes = np.zeros(explained.graph.nodes.time.size, np.uint8) if others is None else others.copy()
+    for row in _rows_of(trace, target):
+        nodes = slice(boundaries.start[row] + 1, boundaries.end[row] + 1)
+        of_nodes[nodes] = np.maximum(of_nodes[nodes], percent)
+    return of_nodes
 
 
 def measurement(pair: Pair, out: Path) -> tuple[Measurement, Path]:
@@ -256,7 +277,8 @@ def measurement(pair: Pair, out: Path) -> tuple[Measurement, Path]:
     ratio, step_ms = float(np.median(ratios)), medians["before"] * 1000
     less = 1.0 if pair.hides else _less_of_target(pair.target, read(before), read(after))
     uncertain = noise(times["before"], times["after"])
-    return Measurement(pair.name, pair.target, pair.hides, step_ms, step_ms * ratio, uncertain, less), before
+    change = pair.name, pair.target, pair.hides
+    return Measurement(*change, step_ms, step_ms * ratio, uncertain, less, pair.frees_cores), before
 
 
 def _less_of_target(target: str, before: Trace, after: Trace) -> float:
@@ -269,7 +291,9 @@ def _less_of_target(target: str, before: Trace, after: Trace) -> float:
 def prediction(measured: Measurement, trace: Trace) -> Prediction:
     """What the graph of the recording before the change says."""
     explained, facts = path_explanation(trace), Facts(trace)
-    per_step = saved_ns(explained, trace, measured.target, measured.less)
+    waits = core_waits_candidate(facts) if measured.frees_cores else None
+    others = None if waits is None else percents(waits, explained)
+    per_step = saved_ns(explained, trace, measured.target, measured.less, others)
     change = Change.of(Candidate("the target"), np.round(per_step).astype(np.int64))
     bounds = range_of_delays(facts, change, explained)
     saved, least, most = (ns / facts.usual_step_ns for ns in (facts.mean(per_step), *bounds))

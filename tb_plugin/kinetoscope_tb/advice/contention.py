@@ -163,7 +163,7 @@ def core_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         "steps",
         "",
         facts.mean(lengths),
-        _candidate(facts, main),
+        core_waits_candidate(facts),
     )
 
 
@@ -195,8 +195,11 @@ def _competitors(cpu: ProcessorTime) -> tuple[str, str]:
     return f"{words}: other processes had the rest, or a limit holds it back.", _OTHERS
 
 
-def _candidate(facts: Facts, main: ThreadTime) -> Candidate:
-    """What the main thread does, in that part of the time which it would save with a core of its own."""
+def core_waits_candidate(facts: Facts) -> Candidate | None:
+    """What the main thread does, in that part of the time which it would save with a core of its own; None: unknown."""
+    main = _main_thread(facts)
+    if main is None or not main.waited_ns:
+        return None
     return Candidate(
         "the main thread's waits for a core",
         spans=_on_cores(facts),
