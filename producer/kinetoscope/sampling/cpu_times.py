@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..job.rank_info import local_world_size
-from .usable_cores import usable_cores
+from .usable_cores import container_limit, usable_cores
 
 _TASKS = Path("/proc/self/task")
 _MOST_THREADS = 512
@@ -44,6 +44,7 @@ class CpuTimes:
         self._process_ns = self._began_ns = 0
         self._threads: dict[int, ThreadTimes] = {}
         self._window: dict[str, Any] | None = None
+        self._limit = container_limit()
 
     def begin(self) -> None:
         """Begin a window."""
@@ -57,7 +58,7 @@ class CpuTimes:
         longest = sorted(in_window, key=lambda tid: -in_window[tid].used_ns)[:_MOST_LISTED]
         self._window = None
         if in_window:
-            cores = usable_cores()
+            cores = usable_cores(self._limit)
             self._window = {
                 "window_ns": window_ns,
                 "cores": cores.usable,

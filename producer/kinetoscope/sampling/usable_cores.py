@@ -27,17 +27,26 @@ class Cores(NamedTuple):
     shared: float
 
 
-def usable_cores(groups: Path = _OWN_GROUPS, mount: Path = _MOUNT) -> Cores:
+def usable_cores(limit: float | None = None) -> Cores:
     """Return how many cores there are.
+
+    Args:
+        limit: That of the process's container; None if it has none.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    machine = os.cpu_count() or 1
+    all_cores = float(machine) if limit is None else min(limit, float(machine))
+    return Cores(min(float(len(affinity(0)) if affinity else machine), all_cores), all_cores)
+
+
+def container_limit(groups: Path = _OWN_GROUPS, mount: Path = _MOUNT) -> float | None:
+    """Return the limit of the process's container in cores; None if it has none. It takes up to a millisecond.
 
     Args:
         groups: The file that lists the process's control groups.
         mount: Where these are mounted.
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
-    machine = os.cpu_count() or 1
-    all_cores = min([float(machine), *_limits(groups, mount)])
-    return Cores(min(float(len(affinity(0)) if affinity else machine), all_cores), all_cores)
+    return min(_limits(groups, mount), default=None)
 
 
 def _limits(groups: Path, mount: Path) -> Iterator[float]:

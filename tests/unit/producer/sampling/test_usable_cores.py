@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kinetoscope.sampling.usable_cores import usable_cores
+from kinetoscope.sampling.usable_cores import container_limit, usable_cores
 
 ALL = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
 
@@ -19,21 +19,23 @@ def limited(tmp_path):
             file = tmp_path / "mounted" / name.replace("__", "/").replace("_max", ".max").replace("cpu_cfs", "cpu.cfs")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(content)
-        return usable_cores(tmp_path / "cgroup", tmp_path / "mounted").usable
+        limit = container_limit(tmp_path / "cgroup", tmp_path / "mounted")
+        return usable_cores(limit).usable
 
     return cores
 
 
 def test_without_control_groups_it_is_the_affinity(tmp_path):
-    assert usable_cores(tmp_path / "missing", tmp_path) == (ALL, os.cpu_count())
+    assert container_limit(tmp_path / "missing", tmp_path) is None
+    assert usable_cores() == (ALL, os.cpu_count())
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system doesn't choose a thread's cores")
-def test_a_process_that_is_bound_to_a_core_shares_no_others(tmp_path):
+def test_a_process_that_is_bound_to_a_core_shares_no_others():
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     try:
-        assert usable_cores(tmp_path / "missing", tmp_path) == (1, os.cpu_count())
+        assert usable_cores() == (1, os.cpu_count())
     finally:
         os.sched_setaffinity(0, cores)
 
