@@ -321,23 +321,36 @@ EXPORT int64_t raise_percents_of_rows(IN(int8_t, part), IN(uint8_t, of_row), IN(
     return 0;
 }
 
-/* Raises the percents of the boundaries of some threads to the share of their own time that lies in a union, times `less`,
-   rounded to the nearest, to the even one of two. */
-EXPORT int64_t raise_percents_of_boundaries(IN(int32_t, thread), IN(int64_t, time), IN(int64_t, own), IN(uint8_t, is_meant),
-                                            IN(int64_t, start), IN(int64_t, end), IN(int64_t, before),
-                                            IN(float64_t, less), OUT(uint8_t, percent)) {
+/* Raises the percents of the boundaries of some threads to the share of their own time, since their driving edge's
+   predecessor, that lies in a union, times `less`, rounded to the nearest, to the even one of two. */
+EXPORT int64_t raise_percents_of_boundaries(IN(int32_t, thread), IN(int32_t, first), IN(int32_t, predecessor),
+                                            IN(int64_t, time), IN(uint8_t, is_meant), IN(int64_t, start),
+                                            IN(int64_t, end), IN(int64_t, before), IN(float64_t, less),
+                                            OUT(uint8_t, percent)) {
     int64_t begun = 0, over = 0;
-    for (int64_t v = 0; v < time_size; v++) {
-        if (!AT(is_meant, AT(thread, v)) || AT(own, v) <= 0) continue;
-        int64_t at = AT(time, v), since = at - AT(own, v);
+    for (int64_t v = 0; v < thread_size; v++) {
+        if (!AT(is_meant, AT(thread, v)) || AT(first, v) == AT(first, v + 1)) continue;
+        int64_t at = AT(time, v), since = AT(time, AT(predecessor, AT(first, v)));
+        if (since >= at) continue;
         int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, &begun);
         int64_t inside = union_before(start, start_size, end, end_size, before, before_size, at, &over) - least;
-        double share = 100 * (AT(less, 0) * (double)inside / (double)AT(own, v));
+        double share = 100 * (AT(less, 0) * (double)inside / (double)(at - since));
         int64_t whole = (int64_t)share;
         double rest = share - (double)whole;
         raise_to(&AT(percent, v), whole + (rest > 0.5 || (rest == 0.5 && whole % 2)));
     }
     return 0;
+}
+
+/* Returns how often a value is above the one before it by `least` or more, and where, if there is room for all. */
+EXPORT int64_t rises(IN(int64_t, value), int64_t least, OUT(int64_t, at)) {
+    int64_t count = 0;
+    for (int64_t i = 1; i < value_size; i++)
+        if (AT(value, i) - AT(value, i - 1) >= least) {
+            if (count < at_size) AT(at, count) = i;
+            count++;
+        }
+    return count;
 }
 
 /* Where in `order` the nodes after each instant begin. */

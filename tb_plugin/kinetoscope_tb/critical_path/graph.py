@@ -124,6 +124,10 @@ class Graph:
         _find_driving_delays(self.first, self.predecessor, self.nodes.time, delays)
         return delays
 
+    def delays_of(self, nodes: Ints) -> Ints:
+        """The same of some nodes that wait for others."""
+        return np.asarray(self.nodes.time[nodes] - self.nodes.time[self.predecessor[self.first[nodes]]])
+
     @cached_property
     def holding_row(self) -> Rows:
         """For each row the previous one on its stream, if it began while that one ran and waited for it; else NONE."""
