@@ -173,27 +173,26 @@ EXPORT int64_t drive_first(IN(int32_t, first), IN(int64_t, time), int64_t low, O
 }
 
 /* Adds an edge of one kind and without a lag to some starts of rows, which begin at `from`: behind the edges that each
-   has; `low`: the first edge with a lag. */
-EXPORT int64_t insert_edges(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, lag),
-                            IN(int32_t, row), IN(int32_t, before), int64_t from, int64_t low, int64_t code,
-                            OUT(int32_t, new_first), OUT(int32_t, new_predecessor), OUT(int8_t, new_kind),
-                            OUT(int64_t, new_lag)) {
-    int64_t added = 0;
-    for (int64_t v = 0; v + 1 < first_size; v++) {
-        AT(new_first, v) = (int32_t)(AT(first, v) + added);
-        for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
-            AT(new_predecessor, e + added) = AT(predecessor, e);
-            AT(new_kind, e + added) = AT(kind, e);
-            if (e >= low && e < low + lag_size) AT(new_lag, e + added - low) = AT(lag, e - low);
+   has. `low`: the first edge with a lag. There is room for the new edges behind the others, which move from the last on. */
+EXPORT int64_t insert_edges(IN(int32_t, row), IN(int32_t, before), int64_t from, int64_t low, int64_t code,
+                            OUT(int32_t, first), OUT(int32_t, predecessor), OUT(int8_t, kind), OUT(int64_t, lag)) {
+    int64_t left = row_size, end = AT(first, first_size - 1), over = low + lag_size - row_size;
+    for (int64_t v = first_size - 2; v >= 0 && left; v--) {
+        int64_t begin = AT(first, v);
+        AT(first, v + 1) = (int32_t)(end + left);
+        if (AT(row, left - 1) + from == v) {
+            int64_t e = end + --left;
+            AT(predecessor, e) = AT(before, left);
+            AT(kind, e) = (int8_t)code;
+            AT(lag, e - low) = 0;
         }
-        if (added < row_size && AT(row, added) + from == v) {
-            int64_t e = AT(first, v + 1) + added;
-            AT(new_predecessor, e) = AT(before, added++);
-            AT(new_kind, e) = (int8_t)code;
-            AT(new_lag, e - low) = 0;
+        for (int64_t e = end - 1; e >= begin; e--) {
+            AT(predecessor, e + left) = AT(predecessor, e);
+            AT(kind, e + left) = AT(kind, e);
+            if (e >= low && e < over) AT(lag, e + left - low) = AT(lag, e - low);
         }
+        end = begin;
     }
-    AT(new_first, first_size - 1) = (int32_t)(AT(first, first_size - 1) + added);
     return 0;
 }
 
