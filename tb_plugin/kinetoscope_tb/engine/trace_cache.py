@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..filesystem import file_identity, is_url
-from .answers import LARGE_EVENTS, LoadingProgress, Partial
+from .answers import LoadingProgress, Partial
 from .captures import CapturePlaces, capture_places, finished_trace
 from .files import open_or_arrange, open_or_read_each, write_to_cache
 from .future_cache import FutureCache
@@ -49,6 +49,7 @@ POLLED_WITHIN_S_WHILE_OTHERS_WAIT = 90.0
 LOOKS_EVERY_S = 1.0  # how often to check that a file that is read still exists
 CAPTURES_LISTED_WITHIN_S = 10.0  # how often to look for other captures of a trace that is shown
 MOST_ANALYSTS, MOST_ANALYSTS_OF_ONE = 8, 3  # a trace with slow views must leave threads to the others
+PREPARED_EVENTS = 1_000_000  # from which on what views share takes longer than a moment
 MOST_WRITES = 4  # traces and timelines that wait to be written to the cache; each stays in memory until then
 
 
@@ -300,7 +301,7 @@ class TraceCache:
         if entry is None or entry.is_prepared or not entry.future.done() or entry.future.exception() is not None:
             return
         entry.is_prepared = True
-        if entry.future.result().meta.events >= LARGE_EVENTS:
+        if entry.future.result().meta.events >= PREPARED_EVENTS:
             self._preparers.submit(self._prepare, file, entry, shares)
 
     def _prepare(

@@ -176,7 +176,7 @@ def test_what_several_views_begin_with_is_made_once_before_them_and_counts_as_he
 
 @pytest.fixture
 def every_trace_is_large(monkeypatch):
-    monkeypatch.setattr("kinetoscope_tb.engine.trace_cache.LARGE_EVENTS", 0)
+    monkeypatch.setattr("kinetoscope_tb.engine.trace_cache.PREPARED_EVENTS", 0)
 
 
 class Shares:
