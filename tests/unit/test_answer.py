@@ -71,6 +71,12 @@ def test_another_thread_computes_views_and_graph_of_a_large_recording(monkeypatc
     assert recording_answer(host_bound(), EVERY_VIEW, cached_frames).values() == plain.values()
 
 
+def test_views_of_a_small_recording_are_computed_at_once():
+    trace, view = host_bound(), VIEWS["top"]
+    cached_frames(trace, [view])
+    assert trace.results.get(answers.answer, view, compute=pytest.fail).result().height == 2
+
+
 def test_the_claims_are_the_rows_of_the_view():
     trace = host_bound()
     rows = VIEWS["advice"].run(trace).rows(named=True)

@@ -121,17 +121,20 @@ def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame 
     """The views of the trace, each computed once for all who ask; None if the trace has no data for it.
 
     Of a large trace, another thread computes them until they are asked for, and then the graph that advice simulates.
+    Those of others are computed at once: before there is a graph, which takes memory.
     """
     results = [(trace if view.reads_captures else trace.recording).results for view in views]
-    if trace.meta.events >= LARGE_EVENTS:
-        from ..critical_path.explanation import path_explanation  # modules that few small traces' answers need
-
-        submit = Workers(1).submit
-        for of_owner, view in zip(results, views, strict=True):
-            of_owner.get(answer, view, submit=submit)
-        trace.recording.results.get(path_explanation, submit=submit)
     frames = (of_owner.get(answer, view).result() for of_owner, view in zip(results, views, strict=True))
-    return (None if isinstance(frame, Missing) else frame for frame in frames)
+    with_data = (None if isinstance(frame, Missing) else frame for frame in frames)
+    if trace.meta.events < LARGE_EVENTS:
+        return iter(list(with_data))
+    from ..critical_path.explanation import path_explanation  # modules that few small traces' answers need
+
+    submit = Workers(1).submit
+    for of_owner, view in zip(results, views, strict=True):
+        of_owner.get(answer, view, submit=submit)
+    trace.recording.results.get(path_explanation, submit=submit)
+    return with_data
 
 
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:
