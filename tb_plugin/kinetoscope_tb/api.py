@@ -17,7 +17,7 @@ from .answer.run import BY_CLAIMS, rows_in_run, run_answer
 from .diagnostics.diagnose import diagnose
 from .discovery import Listing, TraceFile, list_path, parse_logdirs
 from .discovery.listing import recording_of_worker, recording_title
-from .engine.answers import Missing, cached_frame, compute, merge_run_notes
+from .engine.answers import Missing, cached_frames, compute, merge_run_notes
 from .engine.cache import configured_cache
 from .engine.captures import with_captures, with_chosen_captures
 from .engine.comparisons import compute_comparison
@@ -166,7 +166,7 @@ class Profile:
     @cached_property
     def answer(self) -> Answer:
         """What costs most, how sure that is, what can't be said, and the rows behind it; of a run if it has ranks."""
-        own = recording_answer(self._trace, EVERY_VIEW, cached_frame).of_file(self._file, self.path)
+        own = recording_answer(self._trace, EVERY_VIEW, cached_frames).of_file(self._file, self.path)
         workers = len(self._listing.runs[self.run])
         return own if workers < 2 else run_answer(own, self._ranks("run"), EVERY_VIEW, workers, self._answer_of)
 
@@ -179,7 +179,7 @@ class Profile:
             trace = with_captures(_read(file, FileProcesses(configured_cache())), file, configured_cache())
         except TraceError:
             return None  # its own view says why
-        return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.path)
+        return recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, file.path)
 
     def summary(self, width: int = WIDTH) -> str:
         """Return the answer as text, the first screen: whether a rank of the run is slow, then what this one shows."""

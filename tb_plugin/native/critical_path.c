@@ -173,27 +173,26 @@ EXPORT int64_t drive_first(IN(int32_t, first), IN(int64_t, time), int64_t low, O
 }
 
 /* Adds an edge of one kind and without a lag to some starts of rows, which begin at `from`: behind the edges that each
-   has; `low`: the first edge with a lag. */
-EXPORT int64_t insert_edges(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, lag),
-                            IN(int32_t, row), IN(int32_t, before), int64_t from, int64_t low, int64_t code,
-                            OUT(int32_t, new_first), OUT(int32_t, new_predecessor), OUT(int8_t, new_kind),
-                            OUT(int64_t, new_lag)) {
-    int64_t added = 0;
-    for (int64_t v = 0; v + 1 < first_size; v++) {
-        AT(new_first, v) = (int32_t)(AT(first, v) + added);
-        for (int64_t e = AT(first, v); e < AT(first, v + 1); e++) {
-            AT(new_predecessor, e + added) = AT(predecessor, e);
-            AT(new_kind, e + added) = AT(kind, e);
-            if (e >= low && e < low + lag_size) AT(new_lag, e + added - low) = AT(lag, e - low);
+   has. `low`: the first edge with a lag. There is room for the new edges behind the others, which move from the last on. */
+EXPORT int64_t insert_edges(IN(int32_t, row), IN(int32_t, before), int64_t from, int64_t low, int64_t code,
+                            OUT(int32_t, first), OUT(int32_t, predecessor), OUT(int8_t, kind), OUT(int64_t, lag)) {
+    int64_t left = row_size, end = AT(first, first_size - 1), over = low + lag_size - row_size;
+    for (int64_t v = first_size - 2; v >= 0 && left; v--) {
+        int64_t begin = AT(first, v);
+        AT(first, v + 1) = (int32_t)(end + left);
+        if (AT(row, left - 1) + from == v) {
+            int64_t e = end + --left;
+            AT(predecessor, e) = AT(before, left);
+            AT(kind, e) = (int8_t)code;
+            AT(lag, e - low) = 0;
         }
-        if (added < row_size && AT(row, added) + from == v) {
-            int64_t e = AT(first, v + 1) + added;
-            AT(new_predecessor, e) = AT(before, added++);
-            AT(new_kind, e) = (int8_t)code;
-            AT(new_lag, e - low) = 0;
+        for (int64_t e = end - 1; e >= begin; e--) {
+            AT(predecessor, e + left) = AT(predecessor, e);
+            AT(kind, e + left) = AT(kind, e);
+            if (e >= low && e < over) AT(lag, e + left - low) = AT(lag, e - low);
         }
+        end = begin;
     }
-    AT(new_first, first_size - 1) = (int32_t)(AT(first, first_size - 1) + added);
     return 0;
 }
 
@@ -321,23 +320,36 @@ EXPORT int64_t raise_percents_of_rows(IN(int8_t, part), IN(uint8_t, of_row), IN(
     return 0;
 }
 
-/* Raises the percents of the boundaries of some threads to the share of their own time that lies in a union, times `less`,
-   rounded to the nearest, to the even one of two. */
-EXPORT int64_t raise_percents_of_boundaries(IN(int32_t, thread), IN(int64_t, time), IN(int64_t, own), IN(uint8_t, is_meant),
-                                            IN(int64_t, start), IN(int64_t, end), IN(int64_t, before),
-                                            IN(float64_t, less), OUT(uint8_t, percent)) {
+/* Raises the percents of the boundaries of some threads to the share of their own time, since their driving edge's
+   predecessor, that lies in a union, times `less`, rounded to the nearest, to the even one of two. */
+EXPORT int64_t raise_percents_of_boundaries(IN(int32_t, thread), IN(int32_t, first), IN(int32_t, predecessor),
+                                            IN(int64_t, time), IN(uint8_t, is_meant), IN(int64_t, start),
+                                            IN(int64_t, end), IN(int64_t, before), IN(float64_t, less),
+                                            OUT(uint8_t, percent)) {
     int64_t begun = 0, over = 0;
-    for (int64_t v = 0; v < time_size; v++) {
-        if (!AT(is_meant, AT(thread, v)) || AT(own, v) <= 0) continue;
-        int64_t at = AT(time, v), since = at - AT(own, v);
+    for (int64_t v = 0; v < thread_size; v++) {
+        if (!AT(is_meant, AT(thread, v)) || AT(first, v) == AT(first, v + 1)) continue;
+        int64_t at = AT(time, v), since = AT(time, AT(predecessor, AT(first, v)));
+        if (since >= at) continue;
         int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, &begun);
         int64_t inside = union_before(start, start_size, end, end_size, before, before_size, at, &over) - least;
-        double share = 100 * (AT(less, 0) * (double)inside / (double)AT(own, v));
+        double share = 100 * (AT(less, 0) * (double)inside / (double)(at - since));
         int64_t whole = (int64_t)share;
         double rest = share - (double)whole;
         raise_to(&AT(percent, v), whole + (rest > 0.5 || (rest == 0.5 && whole % 2)));
     }
     return 0;
+}
+
+/* Returns how often a value is above the one before it by `least` or more, and where, if there is room for all. */
+EXPORT int64_t rises(IN(int64_t, value), int64_t least, OUT(int64_t, at)) {
+    int64_t count = 0;
+    for (int64_t i = 1; i < value_size; i++)
+        if (AT(value, i) - AT(value, i - 1) >= least) {
+            if (count < at_size) AT(at, count) = i;
+            count++;
+        }
+    return count;
 }
 
 /* Where in `order` the nodes after each instant begin. */

@@ -19,7 +19,7 @@ from kinetoscope_tb.answer.pace_of_others import PaceOfOthers, what_if_in_run
 from kinetoscope_tb.answer.recording import recording_answer, rows_of
 from kinetoscope_tb.answer.run import with_ranks
 from kinetoscope_tb.diagnostics.diagnose import diagnose
-from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
@@ -172,7 +172,7 @@ def rank_steps(total_ns, wait_ns, slowest_ns):
 
 def hold_bounds_of_others(trace, wait_frac, most_frac):
     """In a run too, no part of a claim saves more than the claim, and no several ones more than other ranks leave."""
-    answer = replace(recording_answer(trace, EVERY_VIEW, cached_frame), worker=WORKER)
+    answer = replace(recording_answer(trace, EVERY_VIEW, cached_frames), worker=WORKER)
     step_ns = answer.step_ns
     frame = rank_steps(step_ns, round(wait_frac * step_ns), step_ns - round(most_frac * step_ns))
     claims = with_ranks(answer, {"rank_steps": frame}, EVERY_VIEW, 2).claims

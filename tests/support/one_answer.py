@@ -21,7 +21,7 @@ from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.cli import main
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.discovery import Logdir
-from kinetoscope_tb.engine.answers import Missing, cached_frame, compute
+from kinetoscope_tb.engine.answers import Missing, cached_frames, compute
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.errors import MissingData
 from kinetoscope_tb.measures.recording.usual_step import usual_step
@@ -50,7 +50,7 @@ def _words(text: str) -> str:
 
 def check_words(trace: Trace) -> None:
     """See that the text of one recording begins with its answer's verdict, which is the first row of its view."""
-    answer = recording_answer(trace, EVERY_VIEW, cached_frame)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frames)
     title = answer.verdict.title
     assert _words("\n".join(text_lines(blocks_of(answer, "--worker")))).startswith(_words(visible(title))), title
     assert title in (_first_title(trace, "advice"), _first_title(trace, "snapshot_summary")), title
@@ -58,7 +58,7 @@ def check_words(trace: Trace) -> None:
 
 def check_length_without_profiler(trace: Trace) -> None:
     """See that all screens give one length of a step without the profiler: claims, MFU, sliders, paths, Trace health."""
-    answers, answer = Answers(trace), recording_answer(trace, EVERY_VIEW, cached_frame)
+    answers, answer = Answers(trace), recording_answer(trace, EVERY_VIEW, cached_frames)
     assert not [
         found for quantity in QUANTITIES if "length of" in quantity.name and (found := differences(quantity, answers))
     ]

@@ -29,7 +29,7 @@ from kinetoscope_tb.distributed.path.path_segments import PathSegments
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.distributed.validation import problem_of
-from kinetoscope_tb.engine.answers import LoadingProgress, Missing, Partial, cached_frame, compute
+from kinetoscope_tb.engine.answers import LoadingProgress, Missing, Partial, cached_frames, compute
 from kinetoscope_tb.engine.cache import summary_entry, timeline_entry, trace_entry
 from kinetoscope_tb.engine.cache.columns import Reader
 from kinetoscope_tb.engine.comparisons import compute_comparison
@@ -113,7 +113,7 @@ def questions(trace: Trace, data: bytes, other: Trace, numbers: Random) -> Itera
             encode.state(trace, "odd.json", VIEWS, compute(VIEWS["health"], trace, {}), is_alone=False)
         ),
     )
-    yield "/answer", lambda: _ask_summary(recording_answer(trace, EVERY_VIEW, cached_frame))
+    yield "/answer", lambda: _ask_summary(recording_answer(trace, EVERY_VIEW, cached_frames))
     yield "findings", lambda: [diagnostic.consequence.encode() for diagnostic in diagnose(trace)]
     yield "check", lambda: fail_if_unsound(run_problems([verdict(FILE, trace), verdict(FILE, other)]))
     yield "runs", lambda: head_in(data)
@@ -322,7 +322,7 @@ def run_questions(trace: Trace, others: list[Any], numbers: Random) -> Iterator[
     ranks = Ranks("run", tuple(Member(f"rank{i}", "1", 0, one) for i, one in enumerate(summaries)))
     for view in RUN_VIEWS.values():
         yield f"/view {view.id}", lambda view=view: _ask_view(view, ranks, {})
-    own = recording_answer(trace, EVERY_VIEW, cached_frame)
+    own = recording_answer(trace, EVERY_VIEW, cached_frames)
     yield "/answer of=run", lambda: _ask_summary(run_answer(own, ranks, EVERY_VIEW, len(summaries), lambda _: None))
     yield "/timeline/path_across_ranks", lambda: _across(trace, ranks, 0 if summaries[0] is made[0] else len(others))
 

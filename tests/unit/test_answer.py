@@ -1,5 +1,6 @@
 """The one answer: certainty in two parts, who it is, what can't be said, and a run that begins with its slow rank."""
 
+import threading
 from dataclasses import replace
 
 import polars as pl
@@ -13,12 +14,16 @@ from kinetoscope_tb.advice.witnesses import examine
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.answer.run import late_workers, run_answer, with_ranks
 from kinetoscope_tb.answer.step_work import StepWork, step_work
-from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.critical_path import explanation
+from kinetoscope_tb.engine import answers
+from kinetoscope_tb.engine.answers import cached_frames
+from kinetoscope_tb.trace.results import once_per_recording
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
 from support.build import TraceBuilder
 from support.machine import MS, US, Machine
 from support.simulated import Truth, run_of, simulated, trace_of
+from support.waiting import LIMIT_S
 
 
 def host_bound(name="train.py(12): log"):
@@ -35,15 +40,47 @@ def host_bound(name="train.py(12): log"):
 
 
 def test_the_verdict_names_who_it_is():
-    verdict = recording_answer(host_bound(), EVERY_VIEW, cached_frame).verdict
+    verdict = recording_answer(host_bound(), EVERY_VIEW, cached_frames).verdict
     assert (verdict.id, verdict.culprit) == ("host_bound", Culprit(function="train.py(12): log"))
     assert (verdict.measurement, verdict.cause, verdict.confidence) == ("high", "medium", "medium")
+
+
+def test_another_thread_computes_views_and_graph_of_a_large_recording(monkeypatch):
+    plain = recording_answer(host_bound(), EVERY_VIEW, cached_frames)
+    threads, has_begun = {}, threading.Event()
+    computed, explained = answers.answer, explanation.path_explanation.__wrapped__
+
+    def answer(trace, view):
+        threads[view.id] = threading.current_thread()
+        return computed(trace, view)
+
+    def graph(trace):
+        threads["graph"] = threading.current_thread()
+        has_begun.set()
+        return explained(trace)
+
+    monkeypatch.setattr(answers, "LARGE_EVENTS", 0)
+    monkeypatch.setattr(answers, "answer", answer)
+    monkeypatch.setattr(explanation, "path_explanation", once_per_recording(graph))
+    trace, views = host_bound(), [VIEWS[view] for view in ("gpus", "top")]
+    frames = cached_frames(trace, views)
+    assert has_begun.wait(LIMIT_S)
+    assert [frame.height for frame in frames] == [1, 2]
+    assert list(threads) == ["gpus", "top", "graph"]
+    assert threading.current_thread() not in threads.values()
+    assert recording_answer(host_bound(), EVERY_VIEW, cached_frames).values() == plain.values()
+
+
+def test_views_of_a_small_recording_are_computed_at_once():
+    trace, view = host_bound(), VIEWS["top"]
+    cached_frames(trace, [view])
+    assert trace.results.get(answers.answer, view, compute=pytest.fail).result().height == 2
 
 
 def test_the_claims_are_the_rows_of_the_view():
     trace = host_bound()
     rows = VIEWS["advice"].run(trace).rows(named=True)
-    claims = recording_answer(trace, EVERY_VIEW, cached_frame).claims
+    claims = recording_answer(trace, EVERY_VIEW, cached_frames).claims
     for name, column in (
         ("id", "rule"),
         ("title", "title"),
@@ -55,7 +92,7 @@ def test_the_claims_are_the_rows_of_the_view():
 
 def test_numbers_are_those_of_the_rows_that_they_name():
     trace = host_bound()
-    numbers = recording_answer(trace, EVERY_VIEW, cached_frame).numbers
+    numbers = recording_answer(trace, EVERY_VIEW, cached_frames).numbers
     assert {number.id for number in numbers} == {"step", "step_stdev", "utilization", "idle"}
     for number in numbers:
         rows = VIEWS[number.row.view].run(trace).rows(named=True)
@@ -74,7 +111,7 @@ def test_a_claim_that_a_view_contradicts_is_uncertain_in_its_measurement():
 def test_what_is_unknown_besides_is_said_with_its_reason():
     trace = host_bound()
     unknown = advice(Facts(trace))[-1].open_questions
-    said = {gap.topic: gap.reason for gap in recording_answer(trace, EVERY_VIEW, cached_frame).not_said}
+    said = {gap.topic: gap.reason for gap in recording_answer(trace, EVERY_VIEW, cached_frames).not_said}
     assert unknown
     assert {gap.topic: gap.reason for gap in unknown}.items() <= said.items()
     assert "MFU" in said
@@ -94,7 +131,7 @@ def slowed_by_recording():
 
 def test_a_saving_is_what_a_step_without_the_profiler_can_lose():
     trace = slowed_by_recording()
-    answer = recording_answer(trace, EVERY_VIEW, cached_frame)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frames)
     assert answer.usual_step_ns == 2 * MS
     assert answer.verdict.saving_ns == pytest.approx(1_200_000, rel=0.001)
     assert answer.verdict.saving_frac == answer.verdict.saving_ns / answer.usual_step_ns
@@ -115,7 +152,7 @@ STRAGGLERS = pl.DataFrame(
 
 
 def of_rank(worker, *rules):
-    answer = recording_answer(host_bound(), EVERY_VIEW, cached_frame)
+    answer = recording_answer(host_bound(), EVERY_VIEW, cached_frames)
     claims = tuple(replace(answer.verdict, id=rule, title=f"{rule}.", saving_ns=5 * MS) for rule in rules)
     return replace(answer, claims=claims, run="ddp", worker=worker, path="runs")
 
@@ -246,7 +283,7 @@ def test_the_operator_that_a_late_rank_calls_more_often_is_named(late, other, wo
 def in_run(truth):
     """The claim about communication of the first rank of a run, without and with the recordings of the others."""
     made = simulated(truth)
-    own = recording_answer(trace_of(made, 0).build(), EVERY_VIEW, cached_frame)
+    own = recording_answer(trace_of(made, 0).build(), EVERY_VIEW, cached_frames)
     recording = replace(own, worker="rank0")
     both = recording, run_answer(recording, run_of(made), EVERY_VIEW, truth.ranks, lambda _: None)
     return [next(claim for claim in answer.claims if claim.id == "communication") for answer in both]
@@ -344,7 +381,7 @@ def test_what_a_rank_alone_can_not_save_is_no_claim():
 
 def test_what_other_checks_say_of_communication_stays_behind_what_all_ranks_know():
     made = simulated(Truth(**LATE))
-    own = recording_answer(trace_of(made, 0).build(), EVERY_VIEW, cached_frame)
+    own = recording_answer(trace_of(made, 0).build(), EVERY_VIEW, cached_frames)
     claims = tuple(
         replace(claim, exposure=replace(claim.exposure, more=" Or it may not.")) if claim.exposure else claim
         for claim in own.claims

@@ -11,7 +11,7 @@ from kinetoscope_tb.answer.late_cause import LESS_THERE, Lateness, with_cause
 from kinetoscope_tb.answer.model import Answer, Claim
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.answer.step_work import step_work
-from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.measures.calls.recursion import without_recursion
 from kinetoscope_tb.views import EVERY_VIEW
 from support.build import TraceBuilder
@@ -222,7 +222,7 @@ def recursive():
 
 def test_a_function_that_is_nested_in_one_of_the_same_name_is_named():
     trace = recursive()
-    assert recording_answer(trace, EVERY_VIEW, cached_frame).verdict.culprit.function == HOOK
+    assert recording_answer(trace, EVERY_VIEW, cached_frames).verdict.culprit.function == HOOK
     assert [work.name for work in step_work(trace)] == [HOOK, FORWARD]
     assert step_work(trace)[0].typical_ns(["0", "1", "2"]) == 8 * MS
     assert without_recursion(trace.python_calls).height == 6

@@ -5,7 +5,7 @@ import pytest
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.answer.run_change import run_side, with_runs
 from kinetoscope_tb.compare.changes import changes
-from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.views import EVERY_VIEW
 from support.simulated import Truth, run_of, simulated, trace_of
 
@@ -70,7 +70,7 @@ def test_the_code_of_a_late_rank_is_that_of_its_own_recording():
 
     def answer_of(worker):
         asked.append(worker)
-        return recording_answer(trace_of(simulated(Truth(noise=0.0, **LATE)), 2).build(), EVERY_VIEW, cached_frame)
+        return recording_answer(trace_of(simulated(Truth(noise=0.0, **LATE)), 2).build(), EVERY_VIEW, cached_frames)
 
     run_side("rank0", run_of(simulated(Truth(noise=0.0, **LATE))), EVERY_VIEW, answer_of)
     assert asked == ["rank2", "rank0"]

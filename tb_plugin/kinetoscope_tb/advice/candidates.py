@@ -55,7 +55,7 @@ def percents(candidate: Candidate, explanation: Explanation) -> NDArray[np.uint8
     percents[at] = np.maximum(percents[at], _in_percent(shares))
     if candidate.waits:
         at = what_if.waiting_nodes
-        own_ns, time = what_if.pace.own_ns[at], nodes.boundaries.time[at]
+        own_ns, time = explanation.graph.delays_of(at), nodes.time[at]
         for_unrecorded = _MOSTLY * own_ns < _within(candidate.unrecorded_work, time - own_ns, time)
         percents[at] = np.where(for_unrecorded, np.uint8(0), WAITS + _ALL)
     return percents
@@ -65,11 +65,11 @@ def _raise_percents_of_spans(
     candidate: Candidate, spans: Intervals, explanation: Explanation, percents: NDArray[np.uint8]
 ) -> None:
     """Raise the percents of what threads of a candidate do to the share of it that lies inside the spans."""
-    boundaries = explanation.graph.nodes.boundaries
+    graph, boundaries = explanation.graph, explanation.graph.nodes.boundaries
     is_meant = np.zeros(boundaries.first.size, bool)
     is_meant[np.asarray(candidate.threads, np.int64)] = True
     before = np.append(0, np.cumsum(spans[1] - spans[0]))
-    columns = boundaries.thread, boundaries.time, explanation.what_if.pace.own_ns
+    columns = boundaries.thread, graph.first, graph.predecessor, graph.nodes.time
     less = np.array([_less_of_spans(candidate)])
     _raise_percents_of_boundaries(*columns, is_meant, spans, before, less, percents)
 

@@ -26,7 +26,7 @@ from ..measures.time.exposure import exposure
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HOST_PARTS, HostTime
-from ..measures.time.idle import WholeGaps, Windows, axes, whole_gaps
+from ..measures.time.idle import Rows, Windows, axes, whole_gaps
 from ..measures.time.idle_causes import NOT_SHOWN, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
@@ -628,8 +628,8 @@ class Facts:
 
         Whether work was queued then isn't known, nor whether the host was late. Where the step waits for data it was.
         """
-        launch, gaps = self.trace.device_events["launch"].to_numpy(), self._gaps
-        lacks_launch = np.logical_or(*(gather(launch, side, missing=0) == NONE for side in (gaps.before, gaps.after)))
+        launch = self.trace.device_events["launch"].to_numpy()
+        lacks_launch = np.logical_or(*(gather(launch, side, missing=0) == NONE for side in self._rows_around_gaps))
         parts = self.idle_parts.filter(pl.col("cause") == NOT_SHOWN)
         parts = parts.filter(pl.Series(lacks_launch[parts["gap"].to_numpy()], dtype=pl.Boolean))
         start, end, step = (parts[name].to_numpy() for name in _PART_COLUMNS)
@@ -662,30 +662,32 @@ class Facts:
 
     @cached_property
     def idle_parts(self) -> pl.DataFrame:
-        """The parts of the gaps of all devices together in the steps that count, each with its cause."""
-        parts = gap_parts(self.trace, "worker", self.windows)
+        """The parts of the gaps of all devices together in the steps that count, each with its cause; no device."""
+        parts = gap_parts(self.trace, "worker", self.windows).drop("device", "stream")
         if self.is_counted.all():
             return parts
         return parts.filter(pl.Series(self.is_counted[parts["window"].to_numpy()], dtype=pl.Boolean))
 
     @cached_property
-    def _gaps(self) -> WholeGaps:
-        """The gaps of all devices together: `gap` of idle_parts is the number of one."""
-        return whole_gaps(self.trace, "worker", self.windows)
+    def _rows_around_gaps(self) -> tuple[Rows, Rows]:
+        """The rows of device_events before and after each gap of all devices together, by the `gap` of idle_parts."""
+        gaps = whole_gaps(self.trace, "worker", self.windows)
+        return gaps.before, gaps.after
 
     def with_edges(self, parts: pl.DataFrame) -> pl.DataFrame:
         """Parts of gaps, with the rows of device_events `before` and `after` the gap of each, or NONE."""
-        gap = parts["gap"].to_numpy()
-        return parts.with_columns(before=self._gaps.before[gap], after=self._gaps.after[gap])
+        gap, (before, after) = parts["gap"].to_numpy(), self._rows_around_gaps
+        return parts.with_columns(before=before[gap], after=after[gap])
 
     def lengths_of_gaps(self, gap: pl.Series, lengths: Ints) -> Ints:
         """The sum of some lengths for each gap, by its number."""
-        return scatter_add(gap.to_numpy(), lengths, self._gaps.after.size)
+        return scatter_add(gap.to_numpy(), lengths, self._rows_around_gaps[0].size)
 
     def ends_of_gaps(self, lengths: Ints) -> pl.DataFrame:
         """The row of device_events `after` each gap in which something takes time, in order, and its `length`."""
-        gap = np.flatnonzero((lengths > 0) & (self._gaps.after != NONE))
-        return pl.DataFrame({"after": self._gaps.after[gap], "length": lengths[gap]})
+        _, after = self._rows_around_gaps
+        gap = np.flatnonzero((lengths > 0) & (after != NONE))
+        return pl.DataFrame({"after": after[gap], "length": lengths[gap]})
 
     @cached_property
     def kernels(self) -> pl.DataFrame:

@@ -36,18 +36,21 @@ _MOST_ROWS = {"lanes": MOST_LANES, "snapshot_alive": MOST, "snapshot_growth": MO
 
 
 Views = Mapping[str, View]
-FrameOf = Callable[[Trace, View], pl.DataFrame | None]
+FramesOf = Callable[[Trace, Sequence[View]], Iterator[pl.DataFrame | None]]
 
 
-def recording_answer(trace: Trace, views: Views, frame_of: FrameOf) -> Answer:
+def recording_answer(trace: Trace, views: Views, frames_of: FramesOf) -> Answer:
     """The answer about a recording, or about a memory snapshot.
 
     Args:
         trace: The recording.
         views: All views.
-        frame_of: Computes a view of it, or None if it has no data for that.
+        frames_of: Computes views of it, each None if it has no data for that, by the time that they are needed.
     """
-    frames = {view: frame_of(trace, views[view]) for view in _views(trace)}
+    names = list(_views(trace))
+    frames_in_order = frames_of(trace, [views[view] for view in names])
+    findings = None if has_snapshot(trace) else trace_advice(trace, tuple(diagnose(trace)))
+    frames = dict(zip(names, frames_in_order, strict=True))
     with_rows = {view: frame for view, frame in frames.items() if frame is not None and not frame.is_empty()}
     rows = {view: rows_of(frame, _MOST_ROWS.get(view)) for view, frame in with_rows.items()}
     answer = Answer(
@@ -59,7 +62,7 @@ def recording_answer(trace: Trace, views: Views, frame_of: FrameOf) -> Answer:
         events=trace.meta.events,
         window_ns=trace.window[1] - trace.window[0],
     )
-    return _of_snapshot(answer, views) if has_snapshot(trace) else _of_trace(answer, trace, views)
+    return _of_snapshot(answer, views) if findings is None else _of_trace(answer, trace, findings, views)
 
 
 def _of_snapshot(answer: Answer, views: Views) -> Answer:
@@ -70,9 +73,8 @@ def _of_snapshot(answer: Answer, views: Views) -> Answer:
     return replace(answer, claims=claims, rows=rows, numbers=tuple(_numbers(rows)), sentences=sentences)
 
 
-def _of_trace(answer: Answer, trace: Trace, views: Views) -> Answer:
+def _of_trace(answer: Answer, trace: Trace, findings: TraceAdvice, views: Views) -> Answer:
     top = tuple(_with_labels(trace, answer.rows.get("top", ())))
-    findings = trace_advice(trace, tuple(diagnose(trace)))
     claims = tuple(_claim(trace, advice, findings, top, views) for advice in findings.advice)
     questions = [question for advice in findings.advice for question in advice.open_questions]
     unknowns = (NotSaid(question.topic, question.reason, question.action) for question in questions)

@@ -9,7 +9,7 @@ from ..answer.recording import recording_answer
 from ..discovery import Listing
 from ..discovery.listing import recording_of_worker
 from ..distributed.summary import summary
-from ..engine.answers import cached_frame
+from ..engine.answers import cached_frames
 from ..engine.cache.summary_entry import pack_summary
 from ..engine.summary_loader import files_of, ranks_of
 from ..errors import KinetoscopeError, TraceError
@@ -76,7 +76,7 @@ class AnonymousRun:
         ((_, trace),) = self.recordings(self._files[index : index + 1])
         if isinstance(trace, KinetoscopeError):
             return None
-        return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
+        return recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, file.shown)
 
     @cached_property
     def _listing(self) -> Listing:

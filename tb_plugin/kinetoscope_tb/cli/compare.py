@@ -15,7 +15,7 @@ from ..compare.changes import ID as CHANGES
 from ..compare.rules import compared_column, judge, parse_rule
 from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..compare.step_difference import ROWS_ID, StepDifference, StepDifferenceRows
-from ..engine.answers import Missing, cached_frame
+from ..engine.answers import Missing, cached_frames
 from ..engine.comparisons import compute_changes, compute_comparison, compute_step_difference
 from ..errors import BadParameter, NotFound
 from ..measures.calls.kernel_names import labels_of_kernels
@@ -205,7 +205,7 @@ def _answer_of_file(file: TraceFile) -> Answer:
     from ..answer.recording import recording_answer  # advice, as above
 
     with open_trace(file) as trace:
-        return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.path)
+        return recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, file.path)
 
 
 def _two_are_needed(path: str, choices: Mapping[str, Sequence[str]]) -> str:

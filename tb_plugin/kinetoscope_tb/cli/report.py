@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..answer.recording import recording_answer
-from ..engine.answers import cached_frame
+from ..engine.answers import cached_frames
 from ..errors import KinetoscopeError, TraceError
 from ..names.text import file_size, times
 from ..views import EVERY_VIEW, VIEWS
@@ -70,7 +70,7 @@ def _whole_run(listing: Listing, device: str | None) -> WholeRun:
     @cache
     def answer_of(file: TraceFile) -> Answer:
         with open_trace(file, device) as trace:
-            return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
+            return recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, file.shown)
 
     return WholeRun(
         partial(side_by_side, listing), lambda file, worker: answer_of_worker(listing, file, answer_of, worker)

@@ -12,7 +12,7 @@ from ..answer.first_screen import WIDTH, blocks_of, text_lines
 from ..answer.recording import recording_answer
 from ..discovery.listing import recording_title
 from ..docstrings import docstring
-from ..engine.answers import cached_frame
+from ..engine.answers import cached_frames
 from ..views import EVERY_VIEW
 from ..web.json_text import json_text
 from .options import capture_option, communication_option, device_option, where
@@ -37,7 +37,7 @@ def _summary(
 
     def answer_of(file: TraceFile, captures: Sequence[str] = ()) -> Answer:
         with open_trace(file, device, captures) as trace:
-            return recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, path)
+            return recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, path)
 
     answer = answer_of(file, captures)
     if is_of_run and len(listing.ranks(file.run)) > 1:

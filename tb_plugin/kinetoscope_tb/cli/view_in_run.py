@@ -9,7 +9,7 @@ from ..answer.pace_of_others import RANK_STEPS, WHAT_IF, what_if_in_run
 from ..answer.recording import recording_answer
 from ..answer.run import rows_in_run
 from ..discovery import Listing, TraceFile
-from ..engine.answers import cached_frame
+from ..engine.answers import cached_frames
 from ..trace import Trace
 from ..views import EVERY_VIEW
 from .ranks import answer_of_run, side_by_side
@@ -37,7 +37,7 @@ def in_run(view: View, frame: pl.DataFrame, recording: RecordingOfRun, arguments
 
     def answer_of(other: TraceFile) -> Answer:
         with open_trace(other, device_name) as read:
-            return recording_answer(read, EVERY_VIEW, cached_frame).of_file(other, other.shown)
+            return recording_answer(read, EVERY_VIEW, cached_frames).of_file(other, other.shown)
 
     def frame_of(name: str, choice: Mapping[str, object]) -> pl.DataFrame:
         return EVERY_VIEW[name].frame(trace, choice)
@@ -45,5 +45,5 @@ def in_run(view: View, frame: pl.DataFrame, recording: RecordingOfRun, arguments
     if view.id == WHAT_IF:
         rank_steps = EVERY_VIEW[RANK_STEPS].frame(side_by_side(listing, file, "span"), {})
         return what_if_in_run(frame, arguments.get("less"), file.worker, rank_steps, frame_of)
-    answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, file.shown)
     return rows_in_run(view, answer_of_run(answer, listing, file, answer_of))

@@ -100,10 +100,11 @@ class Graph:
         is_possible = nodes.position[before + nodes.ends.start] < nodes.position[row + nodes.starts.start]
         row, before = row[is_possible], before[is_possible]
         if row.size:
-            edges, before = (first, predecessor, kind, lag), before + np.int32(nodes.ends.start)
-            new = np.empty_like(first), *(np.empty(column.size + row.size, column.dtype) for column in edges[1:])
-            _insert_edges(edges, row, before, nodes.starts.start, first[nodes.starts.start], Kind.COINCIDENCE, new)
-            first, predecessor, kind, lag = new
+            for column in (predecessor, kind, lag):
+                column.resize(column.size + row.size, refcheck=False)  # in place, where the allocator can
+            before, low = before + np.int32(nodes.ends.start), first[nodes.starts.start]
+            new_edges = (row, before, nodes.starts.start, low, Kind.COINCIDENCE)
+            _insert_edges(new_edges, first, predecessor, kind, lag)
         _move_driving_edges_first(first, nodes.time, first[nodes.starts.start], predecessor, kind, lag)
         return cls(nodes, first, predecessor, kind, lag)
 
@@ -123,6 +124,10 @@ class Graph:
         delays = np.empty(self.nodes.time.size if nodes is None else nodes, np.int64)
         _find_driving_delays(self.first, self.predecessor, self.nodes.time, delays)
         return delays
+
+    def delays_of(self, nodes: Ints) -> Ints:
+        """The same of some nodes that wait for others."""
+        return np.asarray(self.nodes.time[nodes] - self.nodes.time[self.predecessor[self.first[nodes]]])
 
     @cached_property
     def holding_row(self) -> Rows:

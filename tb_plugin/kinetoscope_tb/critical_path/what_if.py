@@ -45,6 +45,7 @@ from .graph import Graph
 from .host_pace import HostPace
 
 _find_places_after = Function("places_after")
+_find_rises = Function("rises")
 _mark_far_places = Function("mark_far_places")
 _simulate_steps = Function("simulate_steps")
 
@@ -154,7 +155,8 @@ class WhatIf:
     def long_host_nodes(self) -> Ints:
         """The nodes at which a call or an operator goes on after a long time, though no wait is recorded."""
         time = self.graph.nodes.boundaries.time
-        at = np.flatnonzero(time[1:] - time[:-1] >= LONG_NS) + 1
+        at = np.empty(_find_rises(time, LONG_NS, np.empty(0, np.int64)), np.int64)
+        _find_rises(time, LONG_NS, at)
         at = at[np.isin(self.part[at], MAY_WAIT)]
         return at[~np.isin(at, self.waiting_nodes)]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from .workers import is_done
+from .workers import Workers, is_done
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from ..discovery import TraceFile
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 
 Result = TypeVar("Result")
+
+LARGE_EVENTS = 2_000_000
+"""From so many events on, an answer takes seconds: half of them matter more than what a second thread costs."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,24 @@ def answer(subject: Subject, view: View, *arguments: tuple[str, object]) -> pl.D
     return compute(view, subject, dict(arguments))
 
 
-def cached_frame(trace: Trace, view: View) -> pl.DataFrame | None:
-    """The view of the trace, computed once for all who ask; None if the trace has no data for it."""
-    result = (trace if view.reads_captures else trace.recording).results.get(answer, view).result()
-    return None if isinstance(result, Missing) else result
+def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame | None]:
+    """The views of the trace, each computed once for all who ask; None if the trace has no data for it.
+
+    Of a large trace, another thread computes them until they are asked for, and then the graph that advice simulates.
+    Those of others are computed at once: before there is a graph, which takes memory.
+    """
+    results = [(trace if view.reads_captures else trace.recording).results for view in views]
+    frames = (of_owner.get(answer, view).result() for of_owner, view in zip(results, views, strict=True))
+    with_data = (None if isinstance(frame, Missing) else frame for frame in frames)
+    if trace.meta.events < LARGE_EVENTS:
+        return iter(list(with_data))
+    from ..critical_path.explanation import path_explanation  # modules that few small traces' answers need
+
+    submit = Workers(1).submit
+    for of_owner, view in zip(results, views, strict=True):
+        of_owner.get(answer, view, submit=submit)
+    trace.recording.results.get(path_explanation, submit=submit)
+    return with_data
 
 
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:

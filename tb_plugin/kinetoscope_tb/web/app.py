@@ -20,7 +20,7 @@ from ..compare.step_difference import ROWS_ID, TERM
 from ..discovery import Logdir, is_process_name, list_traces
 from ..discovery.jobs import has_job
 from ..discovery.listing import recording_of_worker
-from ..engine.answers import Missing, NotReady, ask_all, cached_frame, wait_for_answer
+from ..engine.answers import Missing, NotReady, ask_all, cached_frames, wait_for_answer
 from ..engine.cache import configured_cache
 from ..engine.engine import Engine
 from ..errors import BadParameter, KinetoscopeError, NotFound, TraceError
@@ -263,7 +263,7 @@ def _own_answer(engine: Engine, file: TraceFile) -> Answer:
 
 
 def _recording_answer(trace: Trace) -> Answer:
-    return recording_answer(trace, EVERY_VIEW, cached_frame)
+    return recording_answer(trace, EVERY_VIEW, cached_frames)
 
 
 def _shared_results() -> list[Callable[[Trace], object]]:

@@ -20,7 +20,7 @@ from ..answer.pace_of_others import RANK_STEPS, WHAT_IF, what_if_in_run
 from ..answer.recording import recording_answer
 from ..answer.run import run_answer
 from ..discovery import Listing
-from ..engine.answers import Missing, cached_frame, compute, merge_run_notes
+from ..engine.answers import Missing, cached_frames, compute, merge_run_notes
 from ..engine.doubts import doubt
 from ..errors import KinetoscopeError, TraceError
 from ..names import text
@@ -103,7 +103,7 @@ def report(
 
 def _summary(file: TraceFile, trace: Trace, run: WholeRun | None, ranks: Ranks | None) -> Answer:
     """The answer about a recording, or about its run, as `kinetoscope summary` gives it."""
-    answer = recording_answer(trace, EVERY_VIEW, cached_frame).of_file(file, file.shown)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, file.shown)
     if run is None or ranks is None:
         return answer
     return run_answer(answer, ranks, EVERY_VIEW, ranks.workers["worker"].n_unique(), partial(run.answer_of, file))

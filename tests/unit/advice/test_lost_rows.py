@@ -7,7 +7,7 @@ from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.answer.first_screen import blocks_of, text_lines
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.diagnostics.diagnose import diagnose
-from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.build import read
 from support.machine import MS, US, Machine
@@ -313,7 +313,7 @@ def lose_work(machine, steps, part=1.0, *, launches=False):
 
 
 def screen(trace):
-    return "\n".join(text_lines(blocks_of(recording_answer(trace, EVERY_VIEW, cached_frame), "--worker"), 1000))
+    return "\n".join(text_lines(blocks_of(recording_answer(trace, EVERY_VIEW, cached_frames), "--worker"), 1000))
 
 
 def test_that_most_device_work_is_lost_comes_first_with_the_steps_that_are_left():
@@ -325,7 +325,7 @@ def test_that_most_device_work_is_lost_comes_first_with_the_steps_that_are_left(
     )
     assert first.evidence == "What follows is about steps 0 and 1."
     assert "in 2 of 2 complete steps" in second.evidence
-    answer = recording_answer(trace, EVERY_VIEW, cached_frame)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frames)
     assert answer.verdict.id == "lost_rows"
     assert (answer.steps, answer.steps_left_out) == (2, 4)
     assert "Average of 2 of 6 steps: " in screen(trace)
@@ -336,7 +336,7 @@ def test_steps_that_averages_leave_out_are_among_what_cannot_be_said():
     rows = said(trace)
     assert rows[0].rule == "host_bound"
     assert "in 5 of 5 complete steps" in rows[0].evidence
-    (gap,) = (gap for gap in recording_answer(trace, EVERY_VIEW, cached_frame).not_said if "step 5" in gap.topic)
+    (gap,) = (gap for gap in recording_answer(trace, EVERY_VIEW, cached_frames).not_said if "step 5" in gap.topic)
     assert gap.topic == "What step 5 took."
     assert gap.reason == "Averages leave it out, since device work of it isn't in the recording, or not all of it."
     shown = screen(trace)
@@ -353,6 +353,6 @@ def test_that_most_launches_have_no_row_comes_first_wherever_they_are():
 def test_a_whole_recording_has_lost_nothing():
     trace = training().builder.build()
     assert "lost_rows" not in [row.rule for row in said(trace)]
-    answer = recording_answer(trace, EVERY_VIEW, cached_frame)
+    answer = recording_answer(trace, EVERY_VIEW, cached_frames)
     assert answer.steps_left_out == 0
     assert "complete steps" not in screen(trace)

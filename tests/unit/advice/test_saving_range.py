@@ -10,7 +10,7 @@ from kinetoscope_tb.advice.model import Candidate
 from kinetoscope_tb.advice.saving_range import OF_DEVICES, OF_HOST, Change, saving_range
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.critical_path.explanation import path_explanation
-from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.views import EVERY_VIEW
 from support.build import TraceBuilder
 from support.machine import MS, US, Machine
@@ -103,7 +103,7 @@ def test_an_operator_that_may_not_wait_lowers_the_least():
 
 def test_the_answer_and_the_summary_have_the_range():
     trace = loading(*[6 * MS] * 6, usual_ns=10 * MS)
-    claim = recording_answer(trace, EVERY_VIEW, cached_frame).verdict
+    claim = recording_answer(trace, EVERY_VIEW, cached_frames).verdict
     assert claim.id == "data_loading"
     assert 0 < claim.saving_low_ns < claim.saving_ns < claim.saving_high_ns
     row = EVERY_VIEW["advice"].run(trace).row(0, named=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from kinetoscope_tb.answer.recording import recording_answer
-from kinetoscope_tb.engine.answers import cached_frame
+from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.measures.calls.roofline import IMPOSSIBLE
 from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views import EVERY_VIEW
@@ -47,7 +47,7 @@ def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
     (row,) = mfu(made).rows(named=True)
     assert row["time_of_known_work_frac"] == pytest.approx(8 / 9)
     assert (
-        recording_answer(made, EVERY_VIEW, cached_frame)
+        recording_answer(made, EVERY_VIEW, cached_frames)
         .sentences["mfu"]
         .startswith(f"MFU: at least {percent(row['mfu_frac'])} of 989 Tflop/s (bf16) over the average step of ")
     )
@@ -67,7 +67,7 @@ def test_without_a_peak_or_the_work_nothing_is_said(made, reason):
     (row,) = mfu(made).rows(named=True)
     assert (row["mfu_frac"], row["why_unknown"]) == (None, reason)
     assert (row["time_of_known_work_frac"] is None) == (row["work_flop"] is None)
-    answer = recording_answer(made, EVERY_VIEW, cached_frame)
+    answer = recording_answer(made, EVERY_VIEW, cached_frames)
     assert "mfu" not in answer.sentences
     assert [said.reason for said in answer.not_said if said.topic == "MFU"] == [reason]
 
@@ -106,5 +106,5 @@ def test_a_server_that_waits_for_requests_has_a_share_of_the_time_in_which_it_ha
     made = builder.build()
     (row,) = mfu(made).rows(named=True)
     share = row["mfu_frac"] * row["step_ns"] / (row["step_ns"] - 600_000)
-    sentence = recording_answer(made, EVERY_VIEW, cached_frame).sentences["mfu"]
+    sentence = recording_answer(made, EVERY_VIEW, cached_frames).sentences["mfu"]
     assert f"({percent(share)} without the waits for requests)" in sentence
