@@ -139,3 +139,12 @@ def test_a_single_step_has_no_picture(app: App):
     page = app.open("steps", run="launches_only")
     expect(page.locator("tr.row")).to_have_count(1)
     expect(page.locator("svg.steps")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("view", "title"), [("copies", "copies or fills run and no kernel does"), ("launches", "Launch latency")]
+)
+def test_copies_and_launches_begin_with_what_they_cost(app: App, view: str, title: str):
+    page = app.open(view, run="h100/training")
+    expect(page.locator(".verdict .sentence")).to_contain_text(title)
+    expect(page.get_by_role("treegrid").locator("tr.row").first).to_be_visible()

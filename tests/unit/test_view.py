@@ -8,6 +8,7 @@ import pytest
 
 from kinetoscope_tb.entries import ENTRIES
 from kinetoscope_tb.errors import BadParameter
+from kinetoscope_tb.measures.time.breakdown import CATEGORIES
 from kinetoscope_tb.pictures import Lines, Sentence
 from kinetoscope_tb.table import COUNT, ID, INSTANT, TEXT, Column, Table
 from kinetoscope_tb.view import Detail, Lead, Part, RowTime, Slices, Tab, View, catalogue
@@ -200,3 +201,11 @@ def test_findings_have_a_level():
     assert [view.id for view in EVERY_VIEW.values() if view.level] == ["health", "run_health"]
     with pytest.raises(TypeError, match="no column 'level' with text"):
         View(rows, table=Rows, title="Rows", entry="Operators", level="level")
+
+
+def test_categories_of_the_breakdown_have_the_words_of_the_legend_in_headers():
+    legend = {"dataloader_ns": "DataLoader", "cpu_exec_ns": "CPU Exec"}
+    assert set(legend.values()) <= set(CATEGORIES)
+    columns = [column for view in catalogue(EVERY_VIEW.values()) for column in view["columns"]]
+    titles = {(column["name"], column.get("title")) for column in columns if column["name"] in legend}
+    assert titles == set(legend.items())

@@ -12,6 +12,7 @@ MOST_DIGITS = 15  # that a float holds
 _TINY_SHARE = 0.001  # a smaller one is shown as "<0.1 %"
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_RATES = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 _FILE_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SHARES = {1 / 4: "A quarter", 1 / 3: "A third", 1 / 2: "Half", 2 / 3: "Two thirds", 3 / 4: "Three quarters"}
 _CONTROL = regex(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -100,6 +101,12 @@ def file_size(count: float) -> str:
     """A size as programs for files show it, such as 512 B, 30.5 kB or 1.2 MB."""
     size, unit = next(((size, unit) for size, unit in _FILE_SIZES if count >= size), (1, "B"))
     return f"{count:.0f} B" if size == 1 else f"{few_digits(count / size, 1)} {unit}"
+
+
+def byte_rate(bytes_per_s: float) -> str:
+    """Such as 24.8 GB/s."""
+    size, unit = next((rate for rate in _RATES if bytes_per_s >= rate[0]), _RATES[-1])
+    return f"{digits(bytes_per_s / size)} {unit}"
 
 
 def memory_size(count: float) -> str:

@@ -40,3 +40,10 @@ def test_a_clause_that_begins_a_sentence_stays_but_for_its_first_letter():
         "`aten::mm`",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "words"), [(5.15e6, "5.15 MB/s"), (24.8e9, "24.8 GB/s"), (3.35e12, "3.35 TB/s"), (0.5, "0.5 B/s")]
+)
+def test_rates_have_the_largest_unit_that_fits(bytes_per_s: float, words: str):
+    assert text.byte_rate(bytes_per_s) == words

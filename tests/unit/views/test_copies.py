@@ -1,6 +1,7 @@
 import pytest
 
 from kinetoscope_tb.views.device.copies import copies
+from kinetoscope_tb.views.device.copies_summary import copies_summary
 from support.build import TraceBuilder, same
 
 
@@ -69,3 +70,42 @@ def test_copies_that_last_no_time_have_no_rate():
 def test_names_tell_direction_and_ends(name, told):
     table = copies(TraceBuilder().memcpy(0, 1, name=name).build())
     assert table.select("direction", "source", "target", "is_pageable").rows() == [told]
+
+
+def launched():
+    """A kernel, and calls at the start that launch it and up to three copies or fills."""
+    builder = TraceBuilder().op("a", 0, 1000).kernel("k", 10, 390, 1)
+    for correlation in (1, 2, 3, 4):
+        builder.launch(correlation, 1, correlation)
+    return builder
+
+
+def test_a_sentence_says_how_long_copies_run_without_a_kernel():
+    trace = launched().memcpy(300, 200, 2, bytes=2048).memcpy(800, 50, 3, bytes=1024).build()
+    (row,) = copies_summary(trace).rows(named=True)
+    assert row["title"] == (
+        "For 15 % of the time copies or fills run and no kernel does: 150 ns of 1 µs, "
+        "most of it `Memcpy HtoD (Pageable -> Device)`."
+    )
+    assert row["evidence"] == (
+        "Copies and fills: 2, 250 ns in all. Longest: `Memcpy HtoD (Pageable -> Device)` 250 ns for 3 KiB at 12.3 GB/s. "
+        "From or to pageable memory: 250 ns of 250 ns."
+    )
+    assert row["confidence"] == "high"
+
+
+def test_copies_with_the_longest_total_are_no_culprits_while_kernels_hide_most_of_them():
+    trace = launched().memcpy(100, 300, 2).memset(500, 100, 3).memcpy(700, 40, 4).build()
+    (row,) = copies_summary(trace).rows(named=True)
+    assert row["title"] == "For 14 % of the time copies or fills run and no kernel does: 140 ns of 1 µs."
+
+
+def test_copies_that_kernels_hide_cost_nothing():
+    (row,) = copies_summary(launched().memcpy(300, 50, 2).build()).rows(named=True)
+    assert row["title"].startswith("Copies and fills cost the steps no time of their own")
+
+
+def test_without_kernels_in_the_recording_copies_are_said_to_run_without_recorded_ones():
+    (row,) = copies_summary(TraceBuilder().op("a", 0, 1000).memcpy(300, 50).build()).rows(named=True)
+    assert "no recorded kernel" in row["title"]
+    assert row["confidence"] == "low"

@@ -3,6 +3,7 @@
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.host.launch_durations import launch_durations
 from kinetoscope_tb.views.host.launches import launches
+from kinetoscope_tb.views.host.launches_summary import launches_summary
 from kinetoscope_tb.views.host.operators import operators
 from support.build import TraceBuilder, same
 
@@ -120,3 +121,28 @@ def test_calls_delays_and_work_share_one_scale():
 
 def test_calls_that_launch_nothing_have_no_histogram():
     assert launch_durations(TraceBuilder().launch(0, 5, 1).build()).is_empty()
+
+
+def test_a_sentence_says_how_long_launching_keeps_a_device_idle_and_which_work_is_shorter():
+    (row,) = launches_summary(queue().build()).rows(named=True)
+    assert (
+        row["title"] == "Launch latency and graph launches keep device 0 idle for 17.5 % of the time: 35 ns of 200 ns."
+    )
+    assert row["evidence"] == (
+        "`cudaLaunchKernel` takes the host longest: 30 ns in 3 calls. "
+        "33.3 % of 3 launching calls took longer than their work. Launched work in all: 120 ns."
+    )
+
+
+def test_launching_that_no_device_waits_for_is_said_to_keep_none_idle():
+    busy = TraceBuilder().op("a", 0, 100).launch(0, 10, 1).kernel("k", 0, 100, 1)
+    (row,) = launches_summary(busy.build()).rows(named=True)
+    assert row["title"] == "Launch latency and graph launches keep no device idle."
+
+
+def test_where_launches_are_missing_nothing_is_said_of_them():
+    assert launches_summary(queue().kernel("lone", 195, 5).build()).is_empty()
+
+
+def test_without_launched_work_nothing_is_said_of_launches():
+    assert launches_summary(TraceBuilder().op("a", 0, 100).launch(10, 10, 1).build()).is_empty()

@@ -1,23 +1,16 @@
-"""Copies and fills: how much memory was moved from where to where, and how fast.
-
-Rates are recomputed from bytes and durations; torch 2.4 and 2.5 recorded wrong ones (kineto b5c85daa). A copy by a
-kernel (as `aten::copy_` on one device often runs) is a kernel, and not here.
-"""
+"""Copies and fills: how much memory was moved from where to where, and how fast."""
 
 from __future__ import annotations
 
 import polars as pl
 
+from ...measures.calls.copy_totals import copy_totals
 from ...measures.recording.contents import has_copies
 from ...pictures import Bars
 from ...table import BOOL, BYTE_RATE, BYTES, COUNT, DURATION, ID, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where, values_at
 from ...view import Slices, View
-
-_ROUTE = r"(?:^|[^A-Za-z])([HDAP]to[HDAP])(?:[^A-Za-z]|$)"
-_ENDS = r"\(\s*([^()]+?)\s*->\s*([^()]+?)\s*\)"
-_IN_WORDS = {"HostToDevice": "HtoD", "DeviceToHost": "DtoH", "DeviceToDevice": "DtoD", "HostToHost": "HtoH"}
 
 
 class Copies(Table):
@@ -52,47 +45,7 @@ class Copies(Table):
 
 def copies(trace: Trace) -> pl.DataFrame:
     """Copies and fills by total time, the longest first."""
-    by = ("name", "device", "from_device", "to_device")
-    size, dur = pl.col("bytes"), pl.col("dur_ns")
-    has_size = size >= 0
-    rows = trace.device_events.select(*by, "kind", "bytes", "dur_ns").filter(pl.col("kind") != "kernel").group_by(by)
-    table = rows.agg(
-        pl.col("kind").first() == "memset",
-        pl.len().cast(pl.Int64).alias("calls"),
-        pl.when(has_size.any()).then(size.filter(has_size).sum()).alias("moved_bytes"),
-        size.filter(has_size).mean().round().cast(pl.Int64).alias("mean_bytes"),
-        dur.sum().alias("total_ns"),
-        dur.mean().round().cast(pl.Int64).alias("mean_ns"),
-        dur.max().alias("max_ns"),
-        dur.filter(has_size).sum().alias("timed_ns"),
-    )
-    table = table.with_columns(
-        pl.col("name").cast(pl.String),
-        *(pl.when(pl.col(n) >= 0).then(pl.col(n)).cast(pl.Int64).alias(n) for n in by[1:]),
-        moved_bytes_per_s=pl.when(pl.col("timed_ns") > 0).then(pl.col("moved_bytes") / pl.col("timed_ns") * 1e9),
-    ).with_columns(*_parsed_name())
-    names = list(Copies.schema())
-    return Copies.of(table.select(names).sort("total_ns", *by, descending=[True, *(False for _ in by)]))
-
-
-def _parsed_name() -> list[pl.Expr]:
-    """Direction, source and target; kineto writes "Memcpy HtoD (Pageable -> Device)", roctracer "CopyHostToDevice"."""
-    name = pl.col("name")
-    in_words = pl.coalesce(
-        name.str.extract(_ROUTE),
-        *(pl.when(name.str.contains(words, literal=True)).then(pl.lit(route)) for words, route in _IN_WORDS.items()),
-    )
-    source, target = (
-        name.str.extract(_ENDS, group).str.replace("Pagable", "Pageable") for group in (1, 2)
-    )  # the oldest misspell it
-    is_pageable = (source == "Pageable") | (target == "Pageable")
-    ends_known = source.is_in(["Pageable", "Pinned"]) | target.is_in(["Pageable", "Pinned"]) | (source == target)
-    return [
-        pl.when("kind").then(pl.lit("fill")).otherwise(in_words).alias("direction"),
-        source.alias("source"),
-        target.alias("target"),
-        pl.when(ends_known).then(is_pageable).alias("is_pageable"),
-    ]
+    return Copies.of(copy_totals(trace).select(Copies.schema().names()))
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:

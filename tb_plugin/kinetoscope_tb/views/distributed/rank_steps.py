@@ -55,7 +55,7 @@ class RankSteps(Table):
     )
     exposed_copies_ns = Column(DURATION, "Copies and fills that neither computation nor communication hides.")
     idle_ns = Column(DURATION, "Time without computation, communication and copies.")
-    dataloader_ns = Column(DURATION, "Waiting for a batch of a DataLoader while nothing else runs.")
+    dataloader_ns = Column(DURATION, "Waiting for a batch of a DataLoader while nothing else runs.", title="DataLoader")
     idle_loading_ns = Column(DURATION, "Part of the idle time in which it waits for a batch of a DataLoader.")
     idle_collecting_ns = Column(DURATION, "The same: Python collects garbage, and no data is loaded.")
     idle_other_ns = Column(DURATION, "The rest of the idle time; the rank's own view of idle time says why.")

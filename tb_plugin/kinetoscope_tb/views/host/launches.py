@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...measures.calls.launch_outcomes import LATE_START_NS, SLOW_CALL_NS, launch_outcomes
+from ...measures.calls.launch_outcomes import LATE_START_NS, SLOW_CALL_NS
+from ...measures.calls.launch_totals import launch_totals
 from ...measures.recording.contents import has_launches
 from ...pictures import Bars
 from ...table import COUNT, DURATION, TEXT, Column, Table
@@ -48,42 +49,12 @@ class Launches(Table):
 
 def launches(trace: Trace) -> pl.DataFrame:
     """Runtime and driver calls by their total time, the longest first."""
-    is_launch, delay = pl.col("device_rows") > 0, pl.col("delay_ns")
-    empty = is_launch & pl.col("hit_empty_queue")
-    dur = pl.col("dur_ns")
-    table = (
-        trace.launches.select(pl.col("name").cast(pl.String).alias("call"), "dur_ns")
-        .hstack(launch_outcomes(trace))
-        .group_by("call")
-        .agg(
-            pl.len().cast(pl.Int64).alias("calls"),
-            dur.sum().alias("total_ns"),
-            _mean(dur).alias("mean_ns"),
-            dur.max().alias("max_ns"),
-            _count(is_launch).alias("launching_calls"),
-            pl.col("device_rows").sum().alias("device_events"),
-            pl.col("device_ns").sum().alias("device_total_ns"),
-            _count(is_launch & (pl.col("device_ns") < dur)).alias("short_work_calls"),
-            _count(is_launch & (dur > SLOW_CALL_NS)).alias("slow_calls"),
-            _mean(delay).alias("mean_delay_ns"),
-            _count(empty).alias("empty_queue_calls"),
-            _mean(delay.filter(empty)).alias("mean_empty_queue_delay_ns"),
-            _count(empty & (delay > LATE_START_NS)).alias("late_calls"),
-        )
-    )
+    table = launch_totals(trace)
     rest = trace.device_events.select("launch", "dur_ns").filter(pl.col("launch") < 0)["dur_ns"]
     if rest.len():
         unattributed_row = {"call": UNATTRIBUTED, "device_events": rest.len(), "device_total_ns": rest.sum()}
         table = pl.concat([table, pl.DataFrame([unattributed_row])], how="diagonal")
     return Launches.of(table.sort("total_ns", "call", descending=[True, False], nulls_last=True))
-
-
-def _count(where: pl.Expr) -> pl.Expr:
-    return where.sum().cast(pl.Int64)
-
-
-def _mean(values: pl.Expr) -> pl.Expr:
-    return values.mean().round().cast(pl.Int64)
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:

@@ -88,8 +88,10 @@ class ActivityStrip(Table):
     )
     unexplained_ns = Column(DURATION, "The device is idle, and nothing recorded says why, as in `idle`.")
     runtime_ns = Column(DURATION, "The host is in a runtime or driver call.")
-    dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader.")
-    cpu_exec_ns = Column(DURATION, "The host is in an operator or annotation, and in none of the above.")
+    dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader.", title="DataLoader")
+    cpu_exec_ns = Column(
+        DURATION, "The host is in an operator or annotation, and in none of the above.", title="CPU Exec"
+    )
     other_ns = Column(DURATION, "The host is in Python, or nothing was recorded of it.")
     gap_start_ns = Column(
         INSTANT, "When the longest idle gap that reaches into the part begins; missing if it is shorter than two parts."

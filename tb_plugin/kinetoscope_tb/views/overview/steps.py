@@ -51,8 +51,12 @@ class Steps(Table):
         DURATION, "A collective or transfer between ranks runs on host or device, and nothing above does."
     )
     runtime_ns = Column(DURATION, "The host is in a CUDA, HIP or other runtime or driver call, and nothing above runs.")
-    dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader, and nothing above runs.")
-    cpu_exec_ns = Column(DURATION, "The host is in any other operator or annotation, and nothing above runs.")
+    dataloader_ns = Column(
+        DURATION, "The host waits for a batch of a DataLoader, and nothing above runs.", title="DataLoader"
+    )
+    cpu_exec_ns = Column(
+        DURATION, "The host is in any other operator or annotation, and nothing above runs.", title="CPU Exec"
+    )
     other_ns = Column(DURATION, "No recorded event runs: Python between operators, or waiting.")
     is_complete = Column(
         BOOL,
