@@ -26,7 +26,7 @@ from kinetoscope_tb.advice.candidates import percents
 from kinetoscope_tb.advice.contention import core_waits_candidate
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
-from kinetoscope_tb.advice.saving_range import Change, range_of_delays
+from kinetoscope_tb.advice.saving_range import OF_HOST, Change, range_of_delays
 from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation
 from kinetoscope_tb.measures.recording.processor_use import ProcessorTime
 from kinetoscope_tb.measures.time.step_subset import counted_steps
@@ -300,7 +300,8 @@ def prediction(measured: Measurement, trace: Trace) -> Prediction:
     if measured.hides:  # all that the part's absence saves, as long as the rest takes longer than the part
         cpu = ProcessorTime.of(trace.meta)
         free = 1 - cpu.busy_share if cpu and cpu.busy_share else 1.0  # of the cores, for both at the same time
-        saved, most = min(saved, 1 - saved, free), min(most, 0.5)
+        hidden = min(saved, 1 - saved, free)
+        saved, most = hidden, min(hidden + most - saved, 0.5, free + OF_HOST)
         least = 0.0  # how the system shares cores isn't known
     return Prediction(measured, saved, least, most)
 

@@ -94,7 +94,7 @@ def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: flo
 
 def _most_ns(facts: Facts) -> int:
     """The length of the step; where devices catch up, recorded steps are shorter than the host takes for one."""
-    steps = timed_step(facts.trace)
+    steps = timed_step(facts.trace) if facts.has_device else None
     return max(facts.usual_step_ns, steps.host_ns if steps else 0)
 
 
