@@ -159,6 +159,13 @@ def test_a_slower_host_is_told_from_one_that_has_more_to_do():
     assert with_cause(small) == small.claim
 
 
+@pytest.mark.parametrize(("kind", "is_named"), [("operator", True), ("kernel", False)])
+def test_without_a_device_computation_is_slower_on_a_slower_host(kind, is_named):
+    late = lateness(host_steps((FORWARD, 5), pace=1.7), host_steps((FORWARD, 3)), "computation")
+    named = with_cause(replace(late, late=replace(late.late, rows={"top": ({"kind": kind, "name": "a", "calls": 0},)})))
+    assert named.title.startswith("Rank 1 is late. Its host is slower: equal operators take 1.7 times") == is_named
+
+
 PACES = {name: OperatorPace(10, 1000) for name in "abcd"}
 
 

@@ -67,6 +67,12 @@ class Lateness:
         """The part of its own time that is longer."""
         return self.row.get("cause")
 
+    @property
+    def is_of_host(self) -> bool:
+        """Whether the part that is longer is the host's: without a device, operators compute there, too."""
+        has_device = any(row["kind"] == "kernel" for row in self.late.rows.get("top", ()))
+        return self.cause in _ON_HOST or (self.cause == CAUSES["computation_ns"] and not has_device)
+
     @cached_property
     def pace(self) -> float:
         """How many times as long its host takes for equal operators as the host of the rank on time; 1: as long."""
@@ -115,9 +121,7 @@ def _with_core_waits(lateness: Lateness) -> Claim:
     claim, own = lateness.claim, _core_waits(lateness.late)
     other = _core_waits(lateness.on_time) if lateness.on_time else None
     more_ns = ((own.saving_ns or 0) if own else 0) - ((other.saving_ns or 0) if other else 0)
-    has_device = any(row["kind"] == "kernel" for row in lateness.late.rows.get("top", ()))
-    is_of_host = lateness.cause in _ON_HOST or not has_device
-    if own is None or not is_of_host or more_ns < MOSTLY * lateness.late_ns:
+    if own is None or not lateness.is_of_host or more_ns < MOSTLY * lateness.late_ns:
         return claim
     title = f"{claim.title} Its main thread waits for a core."
     return replace(claim, title=title, evidence=f"{claim.evidence} {own.title} {own.evidence}", action=own.action)
@@ -211,7 +215,7 @@ def _with_slow_host(lateness: Lateness) -> Claim:
     claim, pace = lateness.claim, lateness.pace
     own_ns, part_ns = (lateness.row.get(name) or 0 for name in ("mean_without_waiting_ns", "part_in_slow_steps_ns"))
     explained_ns = own_ns * (1 - 1 / pace)
-    if lateness.on_time is None or lateness.cause not in _ON_HOST or explained_ns < MOSTLY * part_ns or pace == 1.0:
+    if lateness.on_time is None or not lateness.is_of_host or explained_ns < MOSTLY * part_ns or pace == 1.0:
         return claim
     title = f"{claim.title} Its host is slower: equal operators take {text.digits(pace)} times as long there."
     evidence = f"{claim.evidence} It calls these operators as often as {lateness.on_time.worker} does."

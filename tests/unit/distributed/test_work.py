@@ -76,6 +76,15 @@ def test_a_device_is_called_slower_only_where_its_inputs_are_known_to_be_as_larg
     assert action(row).startswith(does)
 
 
+@pytest.mark.parametrize("elements", [1.0, None])
+def test_without_a_device_it_is_the_cores_that_may_be_slower(elements):
+    fractions = {"launches_frac": 1.0, "threads_frac": None, "elements_frac": elements}
+    row = {"cause": "computation", "device": "", **fractions}
+    assert of_work(row) == " It runs as many operators as the others."
+    assert action(row).startswith("Check whether its cores are as fast as those of the others, and as free")
+    assert action({**row, "launches_frac": 1.2}).startswith("Give all ranks as much")
+
+
 def test_inputs_are_counted_by_operator_and_place():
     builder = TraceBuilder()
     for step in range(2):

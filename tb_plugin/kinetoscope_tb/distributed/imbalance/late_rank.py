@@ -45,6 +45,10 @@ _ACTIONS = dict(
 _MORE_WORK = "Give all ranks as much to do: batches of equal numbers of tokens, layers and experts spread evenly."
 _PIN = "Pin its host memory (`DataLoader(pin_memory=True)`), and copy with `non_blocking=True`, one batch ahead."
 _MOSTLY = 0.5  # of what it takes longer
+_WITHOUT_DEVICE = (
+    "Check whether its cores are as fast as those of the others, and as free (clock, temperature, `numactl --show`, "
+    "other processes), and whether it has more work: longer sequences, larger batches."
+)
 _SLOWER = "Compare its device's clock, temperature and power with the others', and look for other jobs on it."
 
 
@@ -117,6 +121,8 @@ def action(row: Mapping[str, Any]) -> str:
     """What to do."""
     if row["cause"] == CAUSES["computation_ns"] and _has_more_work(row):
         return _MORE_WORK
+    if row["cause"] == CAUSES["computation_ns"] and not row["device"]:
+        return _WITHOUT_DEVICE
     if row["cause"] == CAUSES["computation_ns"] and None not in (row["threads_frac"], row["elements_frac"]):
         return _SLOWER
     if row["cause"] == CAUSES["copies_ns"] and _is_pageable(row):
