@@ -129,7 +129,7 @@ def test_a_sentence_says_how_long_launching_keeps_a_device_idle_and_which_work_i
         row["title"] == "Launch latency and graph launches keep device 0 idle for 17.5 % of the time: 35 ns of 200 ns."
     )
     assert row["evidence"] == (
-        "`cudaLaunchKernel` takes the host longest: 30 ns in 3 calls. "
+        "Of the calls that launch work, `cudaLaunchKernel` takes the host longest: 30 ns in 3 calls. "
         "33.3 % of 3 launching calls took longer than their work. Launched work in all: 120 ns."
     )
 

@@ -76,9 +76,8 @@ def _evidence(totals: pl.DataFrame) -> str:
         else "No launching call took longer than its work."
     )
     return (
-        f"`{code}` takes the host longest: {time(total_ns)} in {times(of_name, 'call')}. "
-        f"{outlast} "
-        f"Launched work in all: {time(int(totals['device_total_ns'].sum()))}."
+        f"Of the calls that launch work, `{code}` takes the host longest: {time(total_ns)} in "
+        f"{times(of_name, 'call')}. {outlast} Launched work in all: {time(int(totals['device_total_ns'].sum()))}."
     )
 
 
