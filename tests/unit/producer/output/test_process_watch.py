@@ -2,10 +2,12 @@
 
 import os
 import signal
+from subprocess import Popen
 
 import pytest
 
 from kinetoscope.output.process_watch import ProcessWatch, exit_status, oom_kills
+from support.waiting import LIMIT_S
 
 V1 = ["9:cpu:/", "4:memory:/job/7", "0::/"]
 
@@ -44,9 +46,12 @@ def test_it_says_how_a_process_ended(end, expected):
 
 def test_of_a_process_that_lives_it_knows_nothing(monkeypatch):
     monkeypatch.setattr("kinetoscope.output.process_watch._PATIENCE_S", 0.01)
-    watch = ProcessWatch(os.getpid())
-    watch.begin()
-    assert watch.facts() == {}
+    with Popen(["sleep", str(LIMIT_S)]) as process:
+        watch = ProcessWatch(process.pid)
+        watch.begin()
+        assert watch.facts() == {}
+        process.kill()
+    watch._thread.join(LIMIT_S)  # others wait for threads of the recorder
 
 
 def test_where_the_system_does_not_say_nothing_is_guessed():
