@@ -257,5 +257,5 @@ def test_a_rank_whose_main_thread_waits_longer_for_a_core_is_late_for_that(elsew
     named = with_cause(late)
     assert named.title.startswith("Rank 1 is late. Its main thread waits for a core.") == is_named
     if is_named:
-        assert named.evidence == " It waits for a core for 2.5 ms. Others had it."
+        assert named.evidence == " Its own recording says: It waits for a core for 2.5 ms. Others had it."
         assert named.action == "Give it one."

@@ -144,15 +144,14 @@ def _without_free_cores(facts: Facts, exposed_share: float) -> str:
     if cpu is None or cpu.used_cores is None or cpu.busy_share is None or 1 - cpu.busy_share >= exposed_share:
         return ""
     if cpu.is_shared:
-        cores = (
-            f"{text.digits(min(cpu.used_cores * cpu.processes, cpu.shared_cores))} of {text.digits(cpu.shared_cores)}"
-        )
-        usage = f"The job's {cpu.processes} processes on this machine use {cores} cores"
+        used_cores = text.digits(min(cpu.used_cores * cpu.processes, cpu.shared_cores))
+        cores = f"{used_cores} of {text.times(cpu.shared_cores, 'core')} are busy"
+        usage = f"If each of the job's {cpu.processes} processes on this machine uses as much as this one, {cores}"
     else:
         usage = f"The process uses {text.digits(cpu.used_cores)} of the {text.times(cpu.cores, 'core')} that it may use"
     return (
         f" {usage}: run at the same time as computation, communication would shorten the step by "
-        f"{text.percent(1 - cpu.busy_share)} at most."
+        f"{text.percent(1 - cpu.busy_share)} at most, unless threads spin while they wait."
     )
 
 

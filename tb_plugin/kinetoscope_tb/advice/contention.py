@@ -140,23 +140,43 @@ def _function(shares: list[tuple[Location, float]]) -> str:
     return max(sums, key=sums.__getitem__)
 
 
+class _MainThread(NamedTuple):
+    """What the recorder counted of the main thread, and of the process that it is in."""
+
+    cpu: ProcessorTime
+    time: ThreadTime
+
+    @classmethod
+    def of(cls, facts: Facts) -> _MainThread | None:
+        """None if the recorder didn't count it."""
+        cpu, thread = ProcessorTime.of(facts.trace.meta), main_thread(facts.trace)
+        if cpu is None or cpu.used_cores is None or thread < 0:
+            return None
+        tid = facts.trace.threads["tid"][thread]
+        time = next((entry for entry in cpu.threads if str(entry.tid) == tid), None)
+        return None if time is None else cls(cpu, time)
+
+    @property
+    def waiting_share(self) -> float:
+        """For which share of the window it waits for a core."""
+        return min(1.0, self.time.waited_ns / self.cpu.window_ns)
+
+
 def core_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """The main thread waits for a core."""
-    cpu, main = ProcessorTime.of(facts.trace.meta), _main_thread(facts)
-    if cpu is None or main is None or cpu.used_cores is None:
+    main = _MainThread.of(facts)
+    if main is None:
         return
     lengths = core_waits_of_steps(facts)
     if cleared_topic := facts.cleared_topic("waits for a core", lengths, "waiting for a core", LARGE_SHARE):
         yield cleared_topic
         return
-    waits = text.percent(main.waited_ns / cpu.window_ns)
-    words, action = _competitors(cpu)
-    cores = f"the {text.times(cpu.cores, 'core')} that it may use" if cpu.cores else "the cores"
+    words, action = _competitors(main.cpu)
     yield Advice(
         "core_waits",
         f"The main thread waits for a core for {facts.of_steps(lengths)}.",
-        f"It was ready to run, but other threads had {cores}, for {waits} of the recording, by the kernel's count: "
-        f"{facts.part_of(lengths)}. {words}",
+        f"It was ready to run, but had no core, for {text.percent(main.waiting_share)} of the recording, by the "
+        f"kernel's count: {facts.part_of(lengths)}. {words}",
         action,
         None,
         "medium",
@@ -169,27 +189,19 @@ def core_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
 
 def core_waits_of_steps(facts: Facts) -> Ints:
     """For how long the main thread waits for a core in each step, as if it did so evenly; 0 if that isn't known."""
-    cpu, main = ProcessorTime.of(facts.trace.meta), _main_thread(facts)
-    share = main.waited_ns / cpu.window_ns if cpu and main and cpu.window_ns else 0.0
-    return (facts.length * min(1.0, share)).astype(np.int64)
-
-
-def _main_thread(facts: Facts) -> ThreadTime | None:
-    cpu, thread = ProcessorTime.of(facts.trace.meta), main_thread(facts.trace)
-    if cpu is None or thread < 0:
-        return None
-    tid = facts.trace.threads["tid"][thread]
-    return next((entry for entry in cpu.threads if str(entry.tid) == tid), None)
+    main = _MainThread.of(facts)
+    return (facts.length * (main.waiting_share if main else 0.0)).astype(np.int64)
 
 
 def _competitors(cpu: ProcessorTime) -> tuple[str, str]:
     """Who has the cores, and what to do about it."""
     cores = cpu.used_cores or 0.0
-    words = f"The process used {text.digits(cores)} cores"
+    words = f"The process used {text.digits(cores)}"
     if not cpu.cores:
-        return f"{words}.", _OTHERS
+        return f"{words} cores.", _OTHERS
+    words = f"{words} of the {text.times(cpu.cores, 'core')} that it may use"
     if cores >= _NEARLY_ALL * cpu.cores:
-        return f"{words} itself.", _OWN_THREADS
+        return f"{words}.", _OWN_THREADS
     if cpu.is_shared and (cpu.busy_share or 0.0) >= _NEARLY_ALL:
         return f"{words}, as each of the job's {cpu.processes} processes on this machine may.", _OWN_RANKS
     return f"{words}: other processes had the rest, or a limit holds it back.", _OTHERS
@@ -197,13 +209,14 @@ def _competitors(cpu: ProcessorTime) -> tuple[str, str]:
 
 def core_waits_candidate(facts: Facts) -> Candidate | None:
     """What the main thread does, in that part of the time which it would save with a core of its own; None: unknown."""
-    main = _main_thread(facts)
-    if main is None or not main.waited_ns:
+    main = _MainThread.of(facts)
+    if main is None or not main.time.waited_ns:
         return None
+    less = main.time.waited_ns / (main.time.used_ns + main.time.waited_ns)
     return Candidate(
         "the main thread's waits for a core",
         spans=_on_cores(facts),
-        less=np.array([main.waited_ns / (main.used_ns + main.waited_ns)]),  # the claim's size is that part alone
+        less=np.array([less]),  # the claim's size is that part alone
         threads=(main_thread(facts.trace),),
     )
 

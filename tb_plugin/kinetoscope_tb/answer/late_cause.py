@@ -124,7 +124,8 @@ def _with_core_waits(lateness: Lateness) -> Claim:
     if own is None or not lateness.is_of_host or more_ns < MOSTLY * lateness.late_ns:
         return claim
     title = f"{claim.title} Its main thread waits for a core."
-    return replace(claim, title=title, evidence=f"{claim.evidence} {own.title} {own.evidence}", action=own.action)
+    evidence = f"{claim.evidence} Its own recording says: {own.title} {own.evidence}"
+    return replace(claim, title=title, evidence=evidence, action=own.action)
 
 
 def _core_waits(recording: Answer) -> Claim | None:

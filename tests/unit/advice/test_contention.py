@@ -32,20 +32,25 @@ def training(device, used_ms, waited_ms, tid=MAIN, **cpu):
 @pytest.mark.parametrize(
     ("used_ms", "cpu", "evidence", "action"),
     [
-        (190, {"cores": 2}, "other threads had the 2 cores that it may use", "Run fewer threads at once"),
-        (190, {"cores": 2}, "The process used 1.9 cores itself.", "OMP_NUM_THREADS"),
+        (
+            190,
+            {"cores": 2},
+            "It was ready to run, but had no core, for 40 % of the recording, by the kernel's count: 4",
+            "Run fewer threads at once",
+        ),
+        (190, {"cores": 2}, "The process used 1.9 of the 2 cores that it may use.", "OMP_NUM_THREADS"),
         (
             *(90, {"cores": 2, "shared_cores": 2, "processes": 2}),
-            "The process used 0.9 cores, as each of the job's 2 processes on this machine may.",
+            "The process used 0.9 of the 2 cores that it may use, as each of the job's 2 processes on this machine may.",
             "Give each rank cores of its own",
         ),
         (
             60,
             {"cores": 1.5},
-            "The process used 0.6 cores: other processes had the rest, or a limit holds it back.",
+            "The process used 0.6 of the 1.5 cores that it may use: other processes had the rest, or a limit holds it back.",
             "`limits.cpu`",
         ),
-        (60, {}, "other threads had the cores, for 40 % of the recording, by the kernel's count", "DataLoader"),
+        (60, {}, "The process used 0.6 cores.", "DataLoader"),
     ],
 )
 @pytest.mark.parametrize("device", [None, A100], ids=["host", "device"])

@@ -388,18 +388,19 @@ def test_gloo_between_processes_without_gpus_is_only_communication():
     [
         (
             {"processes": 2, "cores": 2, "shared_cores": 2},
-            " The job's 2 processes on this machine use 1.8 of 2 cores: run at the same time as computation, "
-            "communication would shorten the step by 10 % at most.",
+            " If each of the job's 2 processes on this machine uses as much as this one, 1.8 of 2 cores are busy: run at "
+            "the same time as computation, communication would shorten the step by 10 % at most, unless threads spin "
+            "while they wait.",
         ),
         (
             {"cores": 1.2},
             " The process uses 0.9 of the 1.2 cores that it may use: run at the same time as computation, communication "
-            "would shorten the step by 25 % at most.",
+            "would shorten the step by 25 % at most, unless threads spin while they wait.",
         ),
         (
             {"processes": 2, "cores": 1, "shared_cores": 8},  # each is bound to a core
             " The process uses 0.9 of the 1 core that it may use: run at the same time as computation, communication "
-            "would shorten the step by 10 % at most.",
+            "would shorten the step by 10 % at most, unless threads spin while they wait.",
         ),
         ({"processes": 2, "cores": 4, "shared_cores": 4}, ""),  # enough are free
         ({"processes": 2}, ""),
