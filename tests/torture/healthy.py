@@ -60,6 +60,21 @@ def evaluate():
     wait_until_asked("evaluates")
 
 
+def import_library():
+    """Import a module of a library from a disk that takes its time."""
+    folder = FOLDER / "site-packages"
+    folder.mkdir(exist_ok=True)
+    (folder / "slow_library.py").write_text(
+        "import pathlib, time\n"
+        f"end = time.monotonic() + {LONGEST_S}\n"
+        f"asked = pathlib.Path({str(FOLDER / 'imports.asked')!r})\n"
+        "while not asked.exists() and time.monotonic() < end:\n"
+        "    time.sleep(0.05)\n"
+    )
+    sys.path.append(str(folder))
+    import slow_library  # noqa: F401
+
+
 class Samples(torch.utils.data.Dataset):
     """Samples of which the first takes long, as in an epoch that begins."""
 
@@ -92,6 +107,7 @@ SLOW_WORK = {
     "compiles": compile_slowly,
     "saves": save_checkpoint,
     "evaluates": evaluate,
+    "imports": import_library,
     "writes": write_log,
     "pauses": pause,
 }

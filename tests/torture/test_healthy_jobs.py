@@ -11,11 +11,16 @@ from support.waiting import wait_for
 from torture.truth import run_command
 
 JOBS = Path(__file__).with_name("healthy.py")
-LONG_WORK = {"compiles": "compiling", "saves": "saving a checkpoint", "evaluates": "evaluating"}
+LONG_WORK = {
+    "compiles": "compiling",
+    "saves": "saving a checkpoint",
+    "evaluates": "evaluating",
+    "imports": "importing modules",
+}
 """What rank 1 does for longer than the limit, by scenario."""
 SHORT_WORK = ("loads", "first_step", "accumulates", "writes", "grows", "pauses", "warms_caches")
 """Scenarios that are slow, but not for so long."""
-LIMIT_S = 300  # twenty processes may have two cores, next to other tests
+LIMIT_S = 300  # 22 processes may have two cores, next to other tests
 NAMES = (*LONG_WORK, *SHORT_WORK)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MOST_FRAMES = 64
 _LONGEST_TEXT = 300
 _TORCH = "torch.distributed.distributed_c10d"
+_IMPORT_SYSTEM = ("importlib._bootstrap", "importlib._bootstrap_external")
 _PEER_ARGUMENTS = {"send": ("dst", "group_dst"), "recv": ("src", "group_src")}
 
 
@@ -34,12 +35,22 @@ class Call(NamedTuple):
 
 
 def call_stack(frame: FrameType | None) -> list[Call]:
-    """Return the calls of a frame and of those that it was called from, the innermost first."""
+    """Return the calls of a frame and of those that it was called from, the innermost first.
+
+    Of the calls of Python's import system only the one by which an import begins is returned: modules that import
+    others would fill the stack with them.
+    """
     calls: list[Call] = []
     while frame is not None and len(calls) < MOST_FRAMES:
-        calls.append(call_of(frame, frame.f_lineno))
-        frame = frame.f_back
+        caller = frame.f_back
+        if not (_is_of_import_system(frame) and _is_of_import_system(caller)):
+            calls.append(call_of(frame, frame.f_lineno))
+        frame = caller
     return calls
+
+
+def _is_of_import_system(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_globals.get("__name__") in _IMPORT_SYSTEM
 
 
 def call_of(frame: FrameType, line: int | None) -> Call:

@@ -36,6 +36,7 @@ def status(**changes):
         ("torch._dynamo.convert_frame.ConvertFrame.__call__", "compilation"),
         ("torch._inductor.async_compile.AsyncCompile.wait", "compilation"),
         ("torch._inductor.runtime.triton_heuristics.CachingAutotuner.autotune_to_one_config", "compilation"),
+        ("torch.compile", "compilation"),
         ("torch._dynamo.eval_frame._TorchDynamoContext.__call__.<locals>.compile_wrapper", None),
         ("torch._inductor.output_code.CompiledFxGraph.__call__", None),
         ("torch.utils.checkpoint.checkpoint", None),
@@ -79,3 +80,25 @@ def test_work_of_a_rank_that_is_gone_or_stuck_is_none(changes, state):
     saving = report("torch.serialization.save")
     assert slow_work(saving, status()).seconds == 30.0
     assert slow_work(replace(saving, **changes), state) is None
+
+
+IMPORT = StackLine("<frozen importlib._bootstrap>", 1360, "importlib._bootstrap._find_and_load", 20.0)
+LIBRARY = StackLine("/usr/lib/python3.11/site-packages/library.py", 1, "library.<module>", 20.0)
+OWN_MODULE = StackLine("/job/training.py", 1, "training.<module>", 20.0)
+COMPILE = StackLine("/usr/lib/python3.11/site-packages/torch/__init__.py", 1, "torch.compile", 30.0)
+
+
+@pytest.mark.parametrize(
+    ("stack", "kind"),
+    [
+        ((IMPORT, MAIN), "import"),
+        ((LIBRARY, IMPORT, MAIN), "import"),
+        ((IMPORT, LIBRARY, IMPORT, OWN_MODULE, IMPORT, MAIN), "import"),
+        ((LIBRARY, IMPORT, COMPILE, MAIN), "compilation"),
+        ((OWN_MODULE, IMPORT, MAIN), None),  # a program that trains in a module's body
+        ((LIBRARY, MAIN), None),
+    ],
+)
+def test_an_import_of_a_library_is_slow_work(stack, kind):
+    work = slow_work(replace(report(), stack=stack), status())
+    assert (work.kind if work else None) == kind

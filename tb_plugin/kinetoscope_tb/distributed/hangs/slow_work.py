@@ -1,16 +1,24 @@
-"""Work for which others wait in healthy jobs too: a checkpoint, an evaluation, a compilation, by stacks and markers."""
+"""Work for which others wait in healthy jobs too, by stacks and markers: a checkpoint, an evaluation, a compilation, an
+import.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
 from kinetoscope.journal.status import RankStatus
 
 from ...reader.flight_recorder.hang_report import Activity, HangReport
 
-CHECKPOINT, EVALUATION, COMPILATION = "checkpoint", "evaluation", "compilation"
-GERUNDS = {CHECKPOINT: "saving a checkpoint", EVALUATION: "evaluating", COMPILATION: "compiling"}
+CHECKPOINT, EVALUATION, COMPILATION, IMPORT = "checkpoint", "evaluation", "compilation", "import"
+GERUNDS = {
+    CHECKPOINT: "saving a checkpoint",
+    EVALUATION: "evaluating",
+    COMPILATION: "compiling",
+    IMPORT: "importing modules",
+}
 LONGEST_S = 600.0
 """After that it isn't taken for healthy: torch's collectives give up after 10 minutes on NCCL."""
 
@@ -19,6 +27,7 @@ _LIBRARIES = {
     CHECKPOINT: (r"torch\.serialization\.save$", r"torch\.distributed\.checkpoint\.", r"safetensors\..*save"),
     # Not the code that calls what is compiled already: it is in eval_frame, in compile_fx and in the caches.
     COMPILATION: (
+        r"torch\.compile$",  # its first call imports the compiler
         r"torch\._dynamo\.(convert_frame|symbolic_convert|output_graph)\.",
         r"torch\._inductor\.(graph|scheduler|async_compile)\.",
         r"torch\._inductor\..*CachingAutotuner\.\w*(precompile|autotune|benchmark)",
@@ -41,7 +50,7 @@ class SlowWork:
     """What a rank does.
 
     Args:
-        kind: CHECKPOINT, EVALUATION or COMPILATION.
+        kind: CHECKPOINT, EVALUATION, COMPILATION or IMPORT.
         seconds: How long it did that when it wrote its report, at least.
         activity: Where its own code is.
     """
@@ -64,8 +73,14 @@ def slow_work(report: HangReport, status: RankStatus | None) -> SlowWork | None:
         return None
     calls = [(_kind_of_call(line.function), line.seconds) for line in reversed(report.stack)]
     markers = [(_kind_of_name(name), seconds) for name, seconds in report.markers]
-    work = next(((kind, seconds) for kind, seconds in (*calls, *markers) if kind), None)
+    work = next(((kind, seconds) for kind, seconds in (*calls, *markers, *_imports(report)) if kind), None)
     return SlowWork(*work, report.activity) if work else None
+
+
+def _imports(report: HangReport) -> list[tuple[str | None, float]]:
+    """Imports that the program's own code is in, the outermost first; not one in which that code itself runs."""
+    libraries = takewhile(lambda line: not line.is_user, report.stack)
+    return [(IMPORT, line.seconds) for line in libraries if line.function.startswith("importlib._bootstrap.")][::-1]
 
 
 def _kind_of_call(function: str) -> str | None:

@@ -1,3 +1,5 @@
+import importlib
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -38,6 +40,23 @@ def test_deep_recursion_is_cut():
         return call_stack(thread_frame(threading.get_ident())) if not levels else deep(levels - 1)
 
     assert len(deep(500)) == 64
+
+
+def test_an_import_is_one_call_however_many_modules_it_imports(tmp_path, monkeypatch):
+    levels = 30
+    for level in range(levels):
+        (tmp_path / f"imported_{level}.py").write_text(f"import imported_{level + 1}")
+    (tmp_path / f"imported_{levels}.py").write_text(
+        "import sys\nfrom kinetoscope.signals.call_stacks import call_stack\ncalls = call_stack(sys._getframe())"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("imported_0")
+    functions = [call.function for call in sys.modules[f"imported_{levels}"].calls]
+    here = functions.index(f"{__name__}.{test_an_import_is_one_call_however_many_modules_it_imports.__name__}")
+    of_modules = [f"imported_{level}.<module>" for level in range(levels, -1, -1)]
+    assert functions[: 2 * levels + 1 : 2] == of_modules
+    assert set(functions[1 : 2 * levels : 2]) == {"importlib._bootstrap._find_and_load"}
+    assert here <= 2 * levels + 3
 
 
 def test_an_unknown_thread_has_no_stack():
