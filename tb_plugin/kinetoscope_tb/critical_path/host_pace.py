@@ -24,7 +24,7 @@ from ..measures.recording.usual_step import UsualStep, timed_step
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..measures.time.threads import autograd_threads, main_thread
 from ..trace import Trace
-from .classes import SYNCHRONIZATION
+from .classes import HOST_COMMUNICATION, SYNCHRONIZATION
 from .edges import Kind
 from .graph import Graph
 
@@ -87,15 +87,19 @@ class HostPace:
     def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
         """The same, where recording costs more than events explain: all that the host does is slower alike.
 
+        So are collectives through the host: they take the cores' time, and wait for ranks that may be recorded, too.
+
         Args:
             recording: What events explain, in percent.
             rest_ns: What recording costs besides, per step.
         """
-        is_main = self.is_main[self.graph.nodes.boundaries.thread]
-        left_ns = float(np.dot(self.own_in_steps[is_main], 1 - recording[is_main] / 100)) / max(1, self.start.size)
+        is_slower = self.is_main[self.graph.nodes.boundaries.thread] | (
+            self.parts[: recording.size] == HOST_COMMUNICATION
+        )
+        left_ns = float(np.dot(self.own_in_steps[is_slower], 1 - recording[is_slower] / 100)) / max(1, self.start.size)
         share = min(rest_ns / left_ns, 1.0) if left_ns else 0.0
         more = (100 - np.arange(100, -1, -1) * (1 - share)).round().astype(np.uint8)
-        return np.where(is_main, more[recording], recording)
+        return np.where(is_slower, more[recording], recording)
 
     def shortest(
         self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8], recording: NDArray[np.uint8]

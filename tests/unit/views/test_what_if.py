@@ -179,3 +179,18 @@ def test_recording_that_costs_more_than_events_slows_all_alike():
     """250 events cost 3 µs at most: of the other 1.25 ms, 0.65 ms are recording, too."""
     trace = with_many_events(600 * US)
     assert saved_of(trace, "tokenize") == pytest.approx((0.48 * MS, 0.6 * MS), rel=0.05)
+
+
+def test_a_reduction_on_gloo_s_thread_is_slower_alike():
+    """Nine of ten ms are a reduction that the main thread waits for; recorded steps take 1.6 times as long as others."""
+    machine = Machine(device=None, kinetoscope={"usual_step": {"median_ns": 6_250 * US, "steps": 40}})
+
+    def step(_):
+        machine.annotation("tokenize", lambda: machine.work(1 * MS - 50 * US))
+        machine.op("c10d::allreduce_", lambda: machine.work(20 * US))
+        machine.builder.annotation("gloo:all_reduce", machine.now + 10 * US, 8_990 * US, thread=3)
+        machine.work(9_030 * US)
+
+    trace = machine.steps(step)
+    assert saved_of(trace, "gloo:all_reduce") == pytest.approx((0.9 * 6.25 * MS, 6.25 * MS), rel=0.02)
+    assert saved_of(trace, "tokenize") == pytest.approx((0.1 * 6.25 * MS, 6.25 * MS), rel=0.1)
