@@ -73,11 +73,12 @@ def slow_work(report: HangReport, status: RankStatus | None) -> SlowWork | None:
         return None
     calls = [(_kind_of_call(line.function), line.seconds) for line in reversed(report.stack)]
     markers = [(_kind_of_name(name), seconds) for name, seconds in report.markers]
-    work = next(((kind, seconds) for kind, seconds in (*calls, *markers, *_imports(report)) if kind), None)
+    candidates = (*calls, *markers, *_imports(report))
+    work = next(((kind, seconds) for kind, seconds in candidates if kind), None)
     return SlowWork(*work, report.activity) if work else None
 
 
-def _imports(report: HangReport) -> list[tuple[str | None, float]]:
+def _imports(report: HangReport) -> list[tuple[str, float]]:
     """Imports that the program's own code is in, the outermost first; not one in which that code itself runs."""
     libraries = takewhile(lambda line: not line.is_user, report.stack)
     return [(IMPORT, line.seconds) for line in libraries if line.function.startswith("importlib._bootstrap.")][::-1]
