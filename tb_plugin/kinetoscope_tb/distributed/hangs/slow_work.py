@@ -1,6 +1,4 @@
-"""Work for which others wait in healthy jobs too, by stacks and markers: a checkpoint, an evaluation, a compilation, an
-import.
-"""
+"""Work for which others wait in healthy jobs too, by stacks and markers: checkpoints, evaluations and the like."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, category_codes
 from ...arrays.intervals import Intervals, Ints
 from ...arrays.nesting import innermost, outward
 from ...names.python_frames import function_name, is_nameless, is_of_library, waiting_function, without_address
@@ -45,10 +45,42 @@ class Location(NamedTuple):
         return " at ".join(part for part in (f"`{inner}`" if inner else "", caller) if part)
 
 
+class _Frame(NamedTuple):
+    """What a frame's name says of it."""
+
+    name: str
+    is_of_library: bool
+    is_nameless: bool
+    waiting_function: str
+
+    @classmethod
+    def of(cls, name: str) -> _Frame:
+        frame = without_address(name)
+        return cls(frame, is_of_library(frame), is_nameless(frame), waiting_function(frame))
+
+
+class _Stacks:
+    """The stacks of Python calls; a name is looked at once, in however many of them it is."""
+
+    def __init__(self, calls: pl.DataFrame) -> None:
+        self._parents, self._codes = calls["parent"].to_numpy(), category_codes(calls["name"])
+        names = calls["name"].dtype.categories  # type: ignore[attr-defined]
+        self._frame = cache(lambda code: _Frame.of("" if code == NONE else names[code]))
+
+    def location(self, row: int) -> Location:
+        """Where a thread is that is in a call (a row), and in no call inside it."""
+        frames = [self._frame(int(self._codes[at])) for at in outward(self._parents, row)]
+        of_program = [n for n, frame in enumerate(frames) if not frame.is_of_library]
+        with_name = (n for n in of_program if not frames[n].is_nameless)
+        caller = next(with_name, of_program[0] if of_program else len(frames))
+        waits = (frame.waiting_function for frame in reversed(frames[:caller]) if frame.waiting_function)
+        return Location(frames[0].name, frames[caller].name if caller < len(frames) else "", next(waits, ""))
+
+
 def location_at(trace: Trace, thread: int, at: int) -> Location | None:
     """Where a thread is at an instant; None if no frame is recorded there."""
     rows = calls_at(trace, thread, np.array([at], np.int64))
-    return None if rows[0] == NONE else _location(trace.python_calls, int(rows[0]))
+    return None if rows[0] == NONE else _Stacks(trace.python_calls).location(int(rows[0]))
 
 
 def caller_of(trace: Trace, call: int) -> str:
@@ -70,10 +102,9 @@ def locations(trace: Trace, thread: int, spans: Intervals) -> list[tuple[Locatio
     if not instants.size or trace.python_calls.is_empty():
         return []
     rows = calls_at(trace, thread, instants)
-    locate = cache(lambda row: _location(trace.python_calls, row))
-    shares: dict[Location, float] = {}
+    stacks, shares = _Stacks(trace.python_calls), dict[Location, float]()
     for row, count in zip(*np.unique(rows[rows != NONE], return_counts=True), strict=True):
-        location = locate(int(row))
+        location = stacks.location(int(row))
         shares[location] = shares.get(location, 0.0) + float(count) / instants.size
     return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
@@ -127,13 +158,3 @@ def calls_at(trace: Trace, thread: int, at: Ints, is_meant: NDArray[np.bool_] | 
     same = np.zeros(own.size, np.int32)
     row = innermost(same, start, end, np.zeros(at.size, np.int32), at)
     return np.where(row == NONE, NONE, own[np.maximum(row, 0)]).astype(np.int32)
-
-
-def _location(calls: pl.DataFrame, row: int) -> Location:
-    names = calls["name"].gather([*outward(calls["parent"].to_numpy(), row)]).cast(pl.String)
-    frames = [without_address(str(name)) for name in names]
-    of_program = [n for n, frame in enumerate(frames) if not is_of_library(frame)]
-    named_frames = (n for n in of_program if not is_nameless(frames[n]))
-    caller = next(named_frames, of_program[0] if of_program else len(frames))
-    function = next((name for frame in reversed(frames[:caller]) if (name := waiting_function(frame))), "")
-    return Location(frames[0], frames[caller] if caller < len(frames) else "", function)
