@@ -31,7 +31,7 @@ test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" selects some
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 quick: $(VENV)/develop.installed
-	$(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
+	POLARS_MAX_THREADS=1 $(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
 
 golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those that changed
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest --quiet tests/golden
