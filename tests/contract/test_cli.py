@@ -162,9 +162,9 @@ def test_of_several_traces_the_newest_is_shown_and_it_says_so(kinetoscope, tmp_p
     )
     _, out, err = kinetoscope("view", "steps", str(tmp_path), "--format", "json")
     assert json.loads(out)["state"] == "ready"
-    assert "run run-20261124 of 3, the newest; choose another with --run: run-20261123, run-20261122" in err
-    assert "worker rank0 of 2; choose another with --worker: rank1" in err
-    assert "span 10 of 2, the newest; choose another with --span: 2" in err
+    assert "run run-20261124, the newest of 3; choose another with --run: run-20261123, run-20261122" in err
+    assert "worker rank0, one of 2; choose another with --worker: rank1" in err
+    assert "span 10, the newest of 2; choose another with --span: 2" in err
 
 
 @pytest.mark.parametrize("words", [("view", "advice"), ("summary",)])
@@ -179,7 +179,7 @@ def test_what_one_rank_says_points_to_what_all_say(kinetoscope, tmp_path, words)
 def test_a_span_that_is_a_time_is_shown_as_one(kinetoscope, tmp_path):
     put(tmp_path, *(f"host_1.{ns}.pt.trace.json" for ns in (1733769848514071115, 1733770537022695153)))
     _, _, err = kinetoscope("view", "steps", str(tmp_path))
-    assert "span 1733770537022695153 (2024-12-09 18:55:37 UTC) of 2" in err
+    assert "span 1733770537022695153 (2024-12-09 18:55:37 UTC), the newest of 2" in err
     assert "--span: 1733769848514071115 (2024-12-09 18:44:08 UTC)" in err
 
 

@@ -189,7 +189,7 @@ def test_what_fails_is_exit_status_1(compared, arguments, code):
 def test_two_paths_are_compared_and_the_choice_of_each_side_is_said(kinetoscope, runs):
     _, out, err = kinetoscope("compare", f"{runs}/base", runs, "--format", "json")
     assert json.loads(out)["state"] == "ready"
-    assert "run new of 2, the newest; choose another with --new-run: base" in err
+    assert "run new, the newest of 2; choose another with --new-run: base" in err
 
 
 SIDES = {"run": "job", "worker": "rank0", "span": "2", "base_run": "job", "base_worker": "rank1", "base_span": "10"}

@@ -32,7 +32,7 @@ def merged(tmp_path):
 def test_a_view_is_of_the_first_worker_unless_another_one_is_named(kinetoscope, merged):
     status, out, err = kinetoscope("view", "kernels", str(merged))
     assert (status, "first_kernel" in out, "second_kernel" in out) == (0, True, False)
-    assert "worker TP-0 of 2; choose another with --worker: TP-1" in err
+    assert "worker TP-0, one of 2; choose another with --worker: TP-1" in err
     status, out, _ = kinetoscope("view", "kernels", str(merged), "--worker", "TP-1")
     assert (status, "first_kernel" in out, "second_kernel" in out) == (0, False, True)
 

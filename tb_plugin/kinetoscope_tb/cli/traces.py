@@ -90,9 +90,9 @@ def choose_file(
     for level, names in ((level, names) for level, names in choices.items() if level in levels):
         names_shown = _with_labels(level, names)
         others = ", ".join(names_shown[1:6]) + (", …" if len(names) > 6 else "")
-        which = "" if level == "worker" else ", the newest"
-        of = f"{level} {names_shown[0]} of {len(names)}{which}"
-        click.echo(f"{of}; choose another with --{side}{level}: {others}", err=True)
+        which = "one" if level == "worker" else "the newest"
+        chosen = f"{level} {names_shown[0]}, {which} of {len(names)}"
+        click.echo(f"{chosen}; choose another with --{side}{level}: {others}", err=True)
     return file
 
 
