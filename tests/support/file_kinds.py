@@ -128,7 +128,7 @@ KINDS = {
     "memory snapshot": FileKind(_TRACE, frozenset({BESIDE, "test_snapshots.py"}), _snapshot),
     "trace that is copied": FileKind(_COPIES, frozenset({"test_any_value_in_any_field.py", "test_reader.py"})),
     "notes about graphs": FileKind(_readers("kinetoscope_tb.reader.node_notes"), frozenset({BESIDE}), _node_notes),
-    "capture": FileKind(_readers("kinetoscope_tb.engine.captures"), frozenset({BESIDE}), _capture),
+    "capture": FileKind(_readers("kinetoscope_tb.engine.capture_search"), frozenset({BESIDE}), _capture),
     "communication patterns": FileKind(
         _readers("kinetoscope_tb.discovery.pattern_files"), frozenset({BESIDE}), _patterns
     ),

@@ -91,8 +91,8 @@ def choose_file(
         names_shown = _with_labels(level, names)
         others = ", ".join(names_shown[1:6]) + (", …" if len(names) > 6 else "")
         which = "one" if level == "worker" else "the newest"
-        chosen = f"{level} {names_shown[0]}, {which} of {len(names)}"
-        click.echo(f"{chosen}; choose another with --{side}{level}: {others}", err=True)
+        choice = f"{level} {names_shown[0]}, {which} of {len(names)}"
+        click.echo(f"{choice}; choose another with --{side}{level}: {others}", err=True)
     return file
 
 

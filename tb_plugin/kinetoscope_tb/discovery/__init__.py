@@ -18,7 +18,7 @@ jobs               jobs that record into the logdirs, and requests to them
 
 from __future__ import annotations
 
-from .captures import captures_beside, holds_node_notes, spans_beside, traces_beside
+from .captures import BEGINS_CAPTURE, CapturePlaces, captures_beside, holds_node_notes, spans_beside, traces_beside
 from .filename_patterns import NO_SPAN, is_process_name
 from .header_probe import Heads
 from .listing import Listing, Problem, TraceFile, newest_span, run_labels, span_labels
@@ -28,7 +28,9 @@ from .processes import with_processes
 from .scanner import list_path, list_paths, list_traces
 
 __all__ = [
+    "BEGINS_CAPTURE",
     "NO_SPAN",
+    "CapturePlaces",
     "Heads",
     "Listing",
     "Logdir",

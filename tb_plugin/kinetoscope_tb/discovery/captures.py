@@ -9,7 +9,10 @@ next to it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from kinetoscope.naming import parse_snapshot, snapshot_name
 
@@ -18,11 +21,36 @@ from ..names.regex import regex
 from .filename_patterns import is_candidate, name_parts
 from .listing import CAPTURES
 
+BEGINS_CAPTURE = "StreamBeginCapture"
+"""Part of the name of the call that begins the capture of a graph, of CUDA and HIP."""
 MOST, MOST_BYTES = 64, 1 << 29
 DETAILS = "execution_details.json"  # names each capture's size; no trace
 _NOTES = regex(r"py_stacks|kernel_annotations")
 _SPEAKING = regex(r"capture|py_stacks|kernel_annotations", re.IGNORECASE)
 _RANK = regex(r"(?:rank|TP|worker)[-_.]?(\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class CapturePlaces:
+    """Files that may say what the graphs of a trace launch, or traces of the time of a memory snapshot.
+
+    Args:
+        likely: Those that the user chose, else those next to the trace.
+        spans: Other spans of the same worker, which are searched if no likely file fits.
+        are_chosen: Whether the user chose.
+    """
+
+    likely: tuple[Entry, ...] = ()
+    spans: tuple[Entry, ...] = ()
+    are_chosen: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.likely or self.spans)
+
+    def stamps(self, traces_used: Sequence[str]) -> Mapping[str, Any]:
+        """What changes when a search would come to something else; `traces_used` are the files that it came to."""
+        spans = [span for span in self.spans if not traces_used or span.path in traces_used]
+        return {entry.path: entry.stamp for entry in (*self.likely, *spans)}
 
 
 def holds_node_notes(name: str) -> bool:

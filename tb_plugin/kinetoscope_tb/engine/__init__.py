@@ -7,7 +7,8 @@ engine             answers questions about files
 trace_cache        which traces are in memory; what was computed from one is with it (`Trace.results`)
 files              reads a file, or opens it from the cache on disk
 file_processes     which files hold several processes
-captures           the recordings that say what graphs launch, searched after the trace is shown
+captures           where the recordings are that say what graphs launch, searched after the trace is shown
+capture_search     reads those recordings, and joins the trace with them
 summary_loader     many files as summaries, for views of whole runs; run_cache has those of recent runs
 future_cache       keyed futures with a least-recently-used limit; all these caches use it
 executors          thread and process pools that read many files

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..filesystem import file_identity, is_url
 from .answers import LoadingProgress, Partial
-from .captures import CapturePlaces, capture_places, finished_trace
+from .captures import capture_places, finished_trace
 from .files import open_or_arrange, open_or_read_each, write_to_cache
 from .future_cache import FutureCache
 from .read_queue import LARGE_BYTES, NotNeeded, ReadQueue
@@ -28,7 +28,7 @@ from .workers import BACKGROUND, Workers, settle
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from ..discovery import TraceFile
+    from ..discovery import CapturePlaces, TraceFile
     from ..names.processes import Process
     from ..reader import Progress
     from ..timeline.core.model import Timeline

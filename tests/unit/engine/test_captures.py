@@ -17,7 +17,7 @@ import kinetoscope_tb
 from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.compare.comparison import Comparison
 from kinetoscope_tb.discovery import Logdir, captures_beside, list_path
-from kinetoscope_tb.engine import captures, trace_cache
+from kinetoscope_tb.engine import capture_search, trace_cache
 from kinetoscope_tb.engine.answers import Missing, NotReady
 from kinetoscope_tb.engine.captures import with_chosen_captures
 from kinetoscope_tb.engine.engine import SEARCHING, Engine
@@ -356,7 +356,7 @@ def test_a_comparison_that_fails_leaves_the_recording_whole(trace: Path, monkeyp
         raise ValueError
 
     _write(trace.parent / "capture_rank0.json.gz", GraphRecording("rocm").captured(WORK))
-    monkeypatch.setattr(captures, "search_captures", fail)
+    monkeypatch.setattr(capture_search, "search_captures", fail)
     engine = Engine((Logdir(str(trace.parent)),), patience_s=30)
     file = list_path(str(trace)).files[0]
     engine.frame(VIEWS["graph_captures"], file, {})

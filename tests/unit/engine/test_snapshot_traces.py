@@ -10,7 +10,7 @@ import pytest
 
 from kinetoscope_tb.api import open_profile
 from kinetoscope_tb.discovery import Logdir, list_path, traces_beside
-from kinetoscope_tb.engine import captures
+from kinetoscope_tb.engine import capture_search
 from kinetoscope_tb.engine.answers import NotReady
 from kinetoscope_tb.engine.engine import Engine
 from kinetoscope_tb.engine.trace_cache import CAPTURES_LISTED_WITHIN_S
@@ -85,14 +85,14 @@ def test_a_bug_in_the_comparison_is_a_finding(snapshot: Path, monkeypatch: pytes
     def fail(*_: object) -> object:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("kinetoscope_tb.measures.memory.snapshot_join.join_snapshot", fail)
+    monkeypatch.setattr("kinetoscope_tb.engine.capture_search.join_snapshot", fail)
     assert _operators(snapshot) == [NO_TRACE]
     assert "snapshot_trace_damaged" in _rules(snapshot)
 
 
 def test_a_large_trace_is_read_only_if_it_was_chosen(snapshot: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = _write_trace(snapshot.with_name("rank0.104.pt.trace.json.gz"), "aten::mm")
-    monkeypatch.setattr(captures, "_LARGEST_TRACE", 1)
+    monkeypatch.setattr(capture_search, "_LARGEST_TRACE", 1)
     assert _operators(snapshot) == [NO_TRACE]
     assert "snapshot_trace_damaged" in _rules(snapshot)
     assert _operators(snapshot, trace) == ["aten::mm"]
