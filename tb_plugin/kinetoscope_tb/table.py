@@ -219,3 +219,35 @@ def _check_name(table: str, column: Column) -> None:
         raise TypeError(f"{table}.{column.name} needs a definition that is a sentence")
     if column.words and column.kind is not TEXT:
         raise TypeError(f"{table}.{column.name} is a {column.kind.name}: only a text has words for its values")
+
+
+class Summary(Table):
+    """Base of the tables that answer in a sentence, above a view with its numbers: in one row, or none.
+
+    A subclass defines its columns as arguments of its class, and the color of each rule, as `Sentence` has them.
+    """
+
+    def __init_subclass__(
+        cls,
+        *,
+        colors: Mapping[str, str],
+        rule: str,
+        title: str,
+        evidence: str,
+        action: str = "",
+        confidence: str,
+        view: str,
+    ) -> None:
+        docs = {"title": title, "evidence": evidence, **({"action": action} if action else {})}
+        columns = {"rule": Column(TEXT, rule), **{name: Column(PROSE, doc) for name, doc in docs.items()}}
+        columns |= {"confidence": Column(TEXT, confidence), "view": Column(TEXT, view)}
+        for name, column in columns.items():
+            column.name = name
+            setattr(cls, name, column)
+        cls.key, cls.picture = ("rule",), Sentence(colors, action="action" if action else None)
+        super().__init_subclass__()
+
+    @classmethod
+    def of_row(cls, row: tuple[object, ...] | None) -> pl.DataFrame:
+        """The table with this row; None: nothing can be said."""
+        return cls.of(pl.DataFrame([] if row is None else [row], schema=cls.schema(), orient="row"))

@@ -16,7 +16,7 @@ from ..errors import BadParameter
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_device_events
 from ..measures.time.step_subset import counted_steps, has_steps
-from ..names.text import visible
+from ..names.text import code, visible
 from ..table import DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ..trace import Trace
 from ..view import View
@@ -96,8 +96,7 @@ class ChangeList:
         kind, name, base_ns, new_ns = beyond.select("kind", "name", "base_ns", "new_ns").row(0)
         if self.causes and kind in _KINDS_OF_CAUSES:
             return ""
-        label = self.labels.get(name, name).replace("`", "'")
-        what = label if kind in Changes.kind.words else f"`{visible(label)}`"
+        what = name if kind in Changes.kind.words else code(visible(self.labels.get(name, name)))
         growth = f"{pair_of_times(base_ns, new_ns)}, {growth_text(base_ns, new_ns)}"
         return f"Largest change beyond noise: {what} ({Changes.kind.words.get(kind, kind)}), {growth}."
 

@@ -13,9 +13,8 @@ from ...measures.recording.vendor import device_noun
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import matters, not_shown_times
 from ...names.annotations import STEP
-from ...names.text import as_clause, enumeration, percent, time, times
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...names.text import as_clause, code, enumeration, percent, time, times
+from ...table import Summary
 from ...trace import Trace
 from ...view import Lead, View
 
@@ -27,21 +26,19 @@ _MUCH = 0.1  # of what all calls of the name take
 _NOTICEABLE = 0.05  # of the longest range
 
 
-class AnnotationsSummary(Table):
-    """Which of the program's own ranges takes the host longest; of those of libraries, if the program has none."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(colors={"range": "annotation"}, action=None)
-
-    rule = Column(TEXT, "`range`.")
-    title = Column(PROSE, "The range with the longest host time, its share of the time, and how often it is called.")
-    evidence = Column(
-        PROSE,
+class AnnotationsSummary(
+    Summary,
+    colors={"range": "annotation"},
+    rule="`range`.",
+    title="The range with the longest host time, its share of the time, and how often it is called.",
+    evidence=(
         "How long devices run its work and are idle in between, what a call takes, the next longest ranges, and the "
-        "range of which a few calls take more than three times the median.",
-    )
-    confidence = Column(TEXT, "low: the device may have been busy with what isn't in the recording; else high.")
-    view = Column(TEXT, "Id of the view that lists all ranges.")
+        "range of which a few calls take more than three times the median."
+    ),
+    confidence="low: the device may have been busy with what isn't in the recording; else high.",
+    view="Id of the view that lists all ranges.",
+):
+    """Which of the program's own ranges takes the host longest; of those of libraries, if the program has none."""
 
 
 def annotations_summary(trace: Trace) -> pl.DataFrame:
@@ -52,35 +49,30 @@ def annotations_summary(trace: Trace) -> pl.DataFrame:
     whose, only = ("the libraries' ranges", "")
     if own.height:
         whose, only = ("the program's ranges", ", the program's only range,")
-    rows = []
-    if ranges and ranges[0]["host_total_ns"]:
-        texts = (_title(trace, ranges, whose, only), _evidence(trace, ranges), _confidence(trace))
-        rows = [("range", *texts, "annotations_by_name")]
-    return AnnotationsSummary.of(pl.DataFrame(rows, schema=AnnotationsSummary.schema(), orient="row"))
+    if not ranges or not ranges[0]["host_total_ns"]:
+        return AnnotationsSummary.of_row(None)
+    texts = (_title(trace, ranges, whose, only), _evidence(trace, ranges), _confidence(trace))
+    return AnnotationsSummary.of_row(("range", *texts, "annotations_by_name"))
 
 
 def _title(trace: Trace, ranges: list[dict[str, Any]], whose: str, only: str) -> str:
     """The longest range; its share of the time if its calls neither overlap nor lie outside of the steps."""
     first = ranges[0]
-    total_ns, whole_ns = first["host_total_ns"], _whole_ns(Windows.of(trace, per_step=False))
+    total_ns, whole_ns = first["host_total_ns"], Windows.of(trace, per_step=False).length_ns
     is_share = first["open_ns"] == total_ns
     share = f"{percent(total_ns / whole_ns)} of the time, {time(total_ns)}" if is_share else time(total_ns)
     threads = f" on {first['threads']} threads" if first["threads"] > 1 else ""
     takes = f"{share} in {times(first['calls'], 'call')}{threads}."
     if len(ranges) == 1:
-        return f"{_code(first)}{only} takes the host {takes}"
-    return f"Of {whose}, {_code(first)} takes the host longest: {takes}"
+        return f"{code(first['name'])}{only} takes the host {takes}"
+    return f"Of {whose}, {code(first['name'])} takes the host longest: {takes}"
 
 
 def _confidence(trace: Trace) -> str:
     """Low if a device may have been busy with what isn't in the recording while nothing recorded ran."""
     windows = Windows.of(trace, per_step=False)
     hidden_ns = int(not_shown_times(trace, windows.start, windows.end).sum())
-    return "low" if matters(hidden_ns, _whole_ns(windows)) else "high"
-
-
-def _whole_ns(windows: Windows) -> int:
-    return int((windows.end - windows.start).sum())
+    return "low" if matters(hidden_ns, windows.length_ns) else "high"
 
 
 def _evidence(trace: Trace, ranges: list[dict[str, Any]]) -> str:
@@ -115,7 +107,7 @@ def _far_longer(ranges: list[dict[str, Any]]) -> list[str]:
     if not uneven:
         return []
     row = max(uneven, key=lambda row: row["beyond_median_ns"])
-    few, of_calls = row["far_longer_calls"], f"of {times(row['calls'], 'call')} of {_code(row)}"
+    few, of_calls = row["far_longer_calls"], f"of {times(row['calls'], 'call')} of {code(row['name'])}"
     median, longest = time(row["median_host_ns"]), time(row["longest_host_ns"])
     if few == 1:
         return [f"One {of_calls} takes {longest}; the median is {median}."]
@@ -136,14 +128,10 @@ def _next(trace: Trace, ranges: list[dict[str, Any]]) -> list[str]:
     large = [row for row in others if row["host_total_ns"] >= _LEAST * first["host_total_ns"]][:_MOST_NAMED]
     inside = names_inside(trace, first["name"])
     words = [
-        f"{_code(row)}{' (inside it)' if row['name'] in inside else ''} {time(row['host_total_ns'])}" for row in large
+        f"{code(row['name'])}{' (inside it)' if row['name'] in inside else ''} {time(row['host_total_ns'])}"
+        for row in large
     ]
     return [f"The next longest: {enumeration(words)}."] if words else []
-
-
-def _code(row: dict[str, Any]) -> str:
-    name = row["name"].replace("`", "'")
-    return f"`{name}`"
 
 
 VIEW = View(
