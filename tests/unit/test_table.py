@@ -94,7 +94,7 @@ def test_a_summary_defines_what_its_columns_say_of_it():
         """An answer with what to do."""
 
     assert {column.name: column.doc for column in Answer.columns} == texts
-    assert [column.name for column in Advised.columns] == [*texts][:3] + ["action"] + [*texts][3:]
+    assert [column.name for column in Advised.columns] == [*[*texts][:3], "action", *[*texts][3:]]
     assert (Answer.key, Answer.picture.action, Advised.picture.action) == (("rule",), None, "action")
     assert Answer.of_row(("a", "b", "c", "high", "d")).rows() == [("a", "b", "c", "high", "d")]
     assert Answer.of_row(None).is_empty()
