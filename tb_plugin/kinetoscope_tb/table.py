@@ -117,6 +117,30 @@ class Column:
         return self.kind in _AMOUNTS and not self.name.startswith(_NO_SUMS)
 
 
+class ColumnGroup:
+    """Columns that several tables have; in a table's body they stand where the group does.
+
+    Args:
+        columns: The columns by their names, in order.
+    """
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self.columns = tuple(columns.values())
+        for name, column in columns.items():
+            column.name = name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(column.name for column in self.columns)
+
+
+def _columns_in(value: object) -> tuple[Column, ...]:
+    if isinstance(value, ColumnGroup):
+        return value.columns
+    return (value,) if isinstance(value, Column) else ()
+
+
 class Table:
     """Base of every table that a view returns. A subclass's docstring says what the table shows.
 
@@ -132,7 +156,8 @@ class Table:
     def __init_subclass__(cls) -> None:
         if not docstring(cls) and not ARE_LEFT_OUT:
             raise TypeError(f"{cls.__name__} needs a docstring that says what the table shows")
-        cls.columns = tuple(c for base in reversed(cls.__mro__) for c in vars(base).values() if isinstance(c, Column))
+        values = (value for base in reversed(cls.__mro__) for value in vars(base).values())
+        cls.columns = tuple(column for value in values for column in _columns_in(value))
         for column in cls.columns:
             _check_name(cls.__name__, column)
         _check_picture(cls)
