@@ -126,7 +126,7 @@ def _next(trace: Trace, ranges: list[dict[str, Any]]) -> list[str]:
     """The next longest ranges, and which of them lie inside the first one."""
     first, *others = ranges
     large = [row for row in others if row["host_total_ns"] >= _LEAST * first["host_total_ns"]][:_MOST_NAMED]
-    inside = names_inside(trace, first["name"])
+    inside = names_inside(trace, first["name"]) if large else set()
     words = [
         f"{code(row['name'])}{' (inside it)' if row['name'] in inside else ''} {time(row['host_total_ns'])}"
         for row in large
