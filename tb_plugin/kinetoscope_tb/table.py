@@ -117,6 +117,30 @@ class Column:
         return self.kind in _AMOUNTS and not self.name.startswith(_NO_SUMS)
 
 
+class ColumnGroup:
+    """Columns that several tables have; in a table's body they stand where the group does.
+
+    Args:
+        columns: The columns by their names, in order.
+    """
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self.columns = tuple(columns.values())
+        for name, column in columns.items():
+            column.name = name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return tuple(column.name for column in self.columns)
+
+
+def _columns_in(value: object) -> tuple[Column, ...]:
+    if isinstance(value, ColumnGroup):
+        return value.columns
+    return (value,) if isinstance(value, Column) else ()
+
+
 class Table:
     """Base of every table that a view returns. A subclass's docstring says what the table shows.
 
@@ -132,7 +156,8 @@ class Table:
     def __init_subclass__(cls) -> None:
         if not docstring(cls) and not ARE_LEFT_OUT:
             raise TypeError(f"{cls.__name__} needs a docstring that says what the table shows")
-        cls.columns = tuple(c for base in reversed(cls.__mro__) for c in vars(base).values() if isinstance(c, Column))
+        values = (value for base in reversed(cls.__mro__) for value in vars(base).values())
+        cls.columns = tuple(column for value in values for column in _columns_in(value))
         for column in cls.columns:
             _check_name(cls.__name__, column)
         _check_picture(cls)
@@ -219,3 +244,35 @@ def _check_name(table: str, column: Column) -> None:
         raise TypeError(f"{table}.{column.name} needs a definition that is a sentence")
     if column.words and column.kind is not TEXT:
         raise TypeError(f"{table}.{column.name} is a {column.kind.name}: only a text has words for its values")
+
+
+class Summary(Table):
+    """Base of the tables that answer in a sentence, above a view with its numbers: in one row, or none.
+
+    A subclass defines its columns as arguments of its class, and the color of each rule, as `Sentence` has them.
+    """
+
+    def __init_subclass__(
+        cls,
+        *,
+        colors: Mapping[str, str],
+        rule: str,
+        title: str,
+        evidence: str,
+        action: str = "",
+        confidence: str,
+        view: str,
+    ) -> None:
+        docs = {"title": title, "evidence": evidence, **({"action": action} if action else {})}
+        columns = {"rule": Column(TEXT, rule), **{name: Column(PROSE, doc) for name, doc in docs.items()}}
+        columns |= {"confidence": Column(TEXT, confidence), "view": Column(TEXT, view)}
+        for name, column in columns.items():
+            column.name = name
+            setattr(cls, name, column)
+        cls.key, cls.picture = ("rule",), Sentence(colors, action="action" if action else None)
+        super().__init_subclass__()
+
+    @classmethod
+    def of_row(cls, row: tuple[object, ...] | None) -> pl.DataFrame:
+        """The table with this row; None: nothing can be said."""
+        return cls.of(pl.DataFrame([] if row is None else [row], schema=cls.schema(), orient="row"))

@@ -142,9 +142,14 @@ def test_a_single_step_has_no_picture(app: App):
 
 
 @pytest.mark.parametrize(
-    ("view", "title"), [("copies", "copies or fills run and no kernel does"), ("launches", "Launch latency")]
+    ("view", "title"),
+    [
+        ("copies", "copies or fills run and no kernel does"),
+        ("launches", "Launch latency"),
+        ("annotations_by_name", "Of the program's ranges, backward takes the host longest"),
+    ],
 )
-def test_copies_and_launches_begin_with_what_they_cost(app: App, view: str, title: str):
+def test_copies_launches_and_annotations_begin_with_what_they_cost(app: App, view: str, title: str):
     page = app.open(view, run="h100/training")
     expect(page.locator(".verdict .sentence")).to_contain_text(title)
     expect(page.get_by_role("treegrid").locator("tr.row").first).to_be_visible()

@@ -28,7 +28,17 @@ NAMES = (
     "javascript:hacked=1//\u202e\u2028\\",
     "</text></svg><script>hacked=1</script>",
 )
-VIEWS = ("overview", "operators", "kernels", "annotations", "modules", "python_calls", "critical_path", "health")
+VIEWS = (
+    "overview",
+    "operators",
+    "kernels",
+    "annotations",
+    "annotations_by_name",
+    "modules",
+    "python_calls",
+    "critical_path",
+    "health",
+)
 
 
 def hostile() -> str:

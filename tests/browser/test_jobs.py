@@ -216,7 +216,7 @@ def test_what_changed(visit: Any):
     after = me.row("overview")
     expect(me.page.locator("main")).to_contain_text(growth_text(before["mean_ns"], after["mean_ns"]))
     expect(me.page.locator("main")).to_contain_text(
-        re.compile(r"Largest change beyond noise: DataLoader \(step part\), −")
+        re.compile(r"Largest change beyond noise: DataLoader \(step part\), [\d.]+ → [\d.]+\sms, −")
     )
 
 

@@ -2,7 +2,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.pictures import Bars, Heatmap, Histogram, Lines, Tree, charted_columns, parent_column
-from kinetoscope_tb.table import BOOL, COUNT, DURATION, ID, INSTANT, TEXT, Column, Table
+from kinetoscope_tb.table import BOOL, COUNT, DURATION, ID, INSTANT, TEXT, Column, ColumnGroup, Summary, Table
 
 
 def test_a_column_has_its_kind_s_suffix():
@@ -82,6 +82,47 @@ def test_columns_of_several_bases_stand_in_order():
         """One row is one x."""
 
     assert list(Both.schema()) == ["name", "calls"]
+
+
+def test_a_group_of_columns_stands_where_the_table_has_it():
+    group = ColumnGroup({"first_ns": Column(DURATION, "One."), "second_ns": Column(DURATION, "Two.", title="Second")})
+
+    class Whole(Table):
+        """Columns around a group."""
+
+        before = Column(TEXT, "Before.")
+        parts = group
+        after = Column(TEXT, "After.")
+
+    assert list(Whole.schema()) == ["before", "first_ns", "second_ns", "after"]
+    assert Whole.parts.names == ("first_ns", "second_ns")
+
+
+@pytest.mark.parametrize("kind", [COUNT, TEXT])
+def test_the_columns_of_a_group_are_checked(kind):
+    group = ColumnGroup({"wrong_ns": Column(kind, "One.")})
+    with pytest.raises(TypeError, match="wrong_ns"):
+
+        class Wrong(Table):
+            """Wrong."""
+
+            parts = group
+
+
+def test_a_summary_defines_what_its_columns_say_of_it():
+    texts = {"rule": "Which.", "title": "What.", "evidence": "Why.", "confidence": "How sure.", "view": "Where."}
+
+    class Answer(Summary, colors={"a": "kernel"}, **texts):
+        """An answer."""
+
+    class Advised(Summary, colors={"a": "kernel"}, action="What to do.", **texts):
+        """An answer with what to do."""
+
+    assert {column.name: column.doc for column in Answer.columns} == texts
+    assert [column.name for column in Advised.columns] == [*[*texts][:3], "action", *[*texts][3:]]
+    assert (Answer.key, Answer.picture.action, Advised.picture.action) == (("rule",), None, "action")
+    assert Answer.of_row(("a", "b", "c", "high", "d")).rows() == [("a", "b", "c", "high", "d")]
+    assert Answer.of_row(None).is_empty()
 
 
 def test_a_frame_of_another_shape_is_refused():

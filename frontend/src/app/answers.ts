@@ -63,9 +63,11 @@ export interface ShownAnswer<T = Table> {
 export const tableOf = <T extends Ready>({ answer, earlier }: ShownAnswer<T>): T | null =>
   answer?.state === "ready" ? answer as T : earlier;
 
-/** The view's answer for a trace, which is the selected one unless another is named. */
-export const useAnswer = (view: string, parameters: Query = {}, place?: TracePlace): ShownAnswer =>
-  useShown(useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place), view);
+/** The view's answer for a trace, which is the selected one unless another is named; not yet while it is too early. */
+export function useAnswer(view: string, parameters: Query = {}, place?: TracePlace, isEarly = false): ShownAnswer {
+  const answer = useAnswerAbout<ViewAnswer>("view", { view, ...parameters }, "", place);
+  return useShown(isEarly && answer?.state === "ready" ? null : answer, view);
+}
 
 /** The same while it is needed; otherwise nothing is asked. */
 export const useAnswerIf = (isNeeded: boolean, view: string): ShownAnswer =>

@@ -26,14 +26,9 @@ export function formatGrowth(ratio: Value | undefined): string {
   return `${percent > 0 ? "+" : ""}${decimal(Math.abs(percent) < 0.05 ? 0 : percent, 1)} %`;
 }
 
-/** What the page calls a difference that the steps of both sides don't explain. */
-const BEYOND = "beyond steps", BEYOND_IN_WORDS = "beyond noise";
-
-export const isBeyondSteps = (verdict: Value | undefined) => verdict === BEYOND;
-
 /** The verdict on a difference in words. */
 export const verdictWords = (verdict: Value | undefined): string =>
-  isBeyondSteps(verdict) ? BEYOND_IN_WORDS : String(verdict ?? MISSING);
+  verdict === "beyond steps" ? "beyond noise" : String(verdict ?? MISSING);
 
 const DIRECTIONS: Record<string, string> = { unknown: "unsure", "not certain": "noise", same: "noise" };
 

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { isReport } from "../api/report.ts";
 import { keyOfRow } from "../api/row_slices.ts";
 import type { Picture as PictureKind, PictureOf, Query, Table, ViewEntry } from "../api/types.ts";
-import { cachedTable, NOWHERE, tableOf, type TracePlace, useAdvised, useAnswer, useShown } from "../app/answers.ts";
+import { cachedTable, NOWHERE, tableOf, type TracePlace, useAdvised, useAnswer } from "../app/answers.ts";
 import { baseLabels, comparisonBase } from "../app/comparison_base.ts";
 import {
   address,
@@ -280,9 +280,8 @@ const NOTHING: Query = {};
 /** One view of the trace alone; a note that stands above it isn't repeated. */
 function SingleView({ about, place, noted }: { about: Query; place?: TracePlace; noted?: string }) {
   const { entry } = useTableScope();
-  const { answer } = useAnswer(entry.id, { ...parametersOf(entry), ...about }, place);
   const isEarly = entry.scope === "recording" && isFindingViews.value; // the state has the labels of kernels
-  const shown = useAdvised(entry.id, useShown(isEarly && answer?.state === "ready" ? null : answer, entry.id));
+  const shown = useAdvised(entry.id, useAnswer(entry.id, { ...parametersOf(entry), ...about }, place, isEarly));
   const fixed = Object.keys(about);
   const isBare = shown.answer?.state === "missing" || shown.answer?.state === "failed";
   return (

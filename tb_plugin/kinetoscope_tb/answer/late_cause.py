@@ -70,8 +70,7 @@ class Lateness:
     @property
     def is_of_host(self) -> bool:
         """Whether the part that is longer is the host's: without a device, operators compute there, too."""
-        has_device = any(row["kind"] == "kernel" for row in self.late.rows.get("top", ()))
-        return self.cause in _ON_HOST or (self.cause == CAUSES["computation_ns"] and not has_device)
+        return self.cause in _ON_HOST or (self.cause == CAUSES["computation_ns"] and not self.late.uses_device)
 
     @cached_property
     def pace(self) -> float:

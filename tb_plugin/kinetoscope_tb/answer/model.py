@@ -158,6 +158,7 @@ class Answer:
         window_ns: From the first event to the last.
         step_ns: Mean length of the steps that claims are about, as recorded.
         usual_step_ns: How long a step takes without the profiler, if recording slows steps; else None.
+        uses_device: Whether any work of a device was recorded, as `workers` of a run has it.
         step_work: Of a rank, what takes some time of the host in a step: the inner functions first, then ranges.
         device_work: Of a rank, the device work of each function, the least first.
         operators: Of a rank, how long its host takes for each operator.
@@ -175,6 +176,7 @@ class Answer:
     events: int
     window_ns: int
     steps_left_out: int = 0
+    uses_device: bool = False
     step_ns: int = 0
     usual_step_ns: int | None = None
     claims: tuple[Claim, ...] = ()

@@ -14,7 +14,7 @@ from ..arrays.gather import texts
 from ..diagnostics.diagnose import diagnose
 from ..entries import ENTRIES
 from ..measures.calls.kernel_names import labels_of_kernels
-from ..measures.recording.contents import has_iterations, has_snapshot
+from ..measures.recording.contents import has_device_events, has_iterations, has_snapshot
 from ..measures.recording.left_out_steps import left_out_steps
 from ..measures.recording.usual_step import usual_step
 from ..measures.time.idle import Windows
@@ -61,6 +61,7 @@ def recording_answer(trace: Trace, views: Views, frames_of: FramesOf) -> Answer:
         step_noun=step_noun(trace.steps),
         events=trace.meta.events,
         window_ns=trace.window[1] - trace.window[0],
+        uses_device=has_device_events(trace),
     )
     return _of_snapshot(answer, views) if findings is None else _of_trace(answer, trace, findings, views)
 

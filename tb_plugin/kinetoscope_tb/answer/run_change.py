@@ -67,7 +67,7 @@ def with_runs(changes: ChangeList, base: RunSide, new: RunSide) -> ChangeList:
     if any(steps.is_empty() for steps in own):
         return changes
     both = with_parts_of_communication(changes, *own)
-    return replace(both, headline=" ".join([changes.headline, *_sentences(base, new)]))
+    return replace(both, causes=[*changes.causes, *_sentences(base, new)])
 
 
 def _sentences(base: RunSide, new: RunSide) -> list[str]:

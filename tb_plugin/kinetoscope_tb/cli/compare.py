@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..compare.changes import ID as CHANGES
+from ..compare.changes import Changes
+from ..compare.headline import MANIFOLD
 from ..compare.rules import compared_column, judge, parse_rule
 from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..compare.step_difference import ROWS_ID, StepDifference, StepDifferenceRows
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from ..view import Subject, View
 
 BROKEN = 2  # the exit status when a rule is broken
-MANIFOLD = 10  # a larger ratio is no percentage
 MOST_NAMED = 5  # rows that break a rule
 SIDES = ("base", "new")
 _WHY_UNJUDGED = (
@@ -360,7 +361,7 @@ def _change_columns(frame: pl.DataFrame, labels: Mapping[str, str]) -> list[Text
     unit, kind = ("ns", "duration") if frame["delta_ns"].is_not_null().any() else ("frac", "fraction")
     values = {part: frame[f"{part}_{unit}"].to_list() for part in ("base", "new", "delta")}
     all_values = [value for part in values.values() for value in part]
-    kind_of_row = TextColumn("kind", frame["kind"].to_list())
+    kind_of_row = TextColumn("kind", [Changes.kind.words.get(kind, kind) for kind in frame["kind"]])
     by_part = {}
     for part, numbers in values.items():
         column = text_column(f"{part}_{unit}", kind, numbers, all_values)

@@ -13,13 +13,15 @@ import numpy as np
 import polars as pl
 
 from ..errors import BadParameter
+from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_device_events
 from ..measures.time.step_subset import counted_steps, has_steps
+from ..names.text import code, visible
 from ..table import DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ..trace import Trace
 from ..view import View
-from .comparison import Basis, compare, verdict
-from .headline import headline
+from .comparison import BEYOND, Basis, compare, verdict
+from .headline import growth_text, headline, pair_of_times
 from .host_changes import ANNOTATION, FUNCTION, HostChange, host_changes, sentences
 from .statistics import Spread, margin
 
@@ -28,6 +30,7 @@ MOST = 20
 _LEAST_FRAC = 0.01  # of the largest change of its unit: smaller ones are left out
 KINDS = {"overview": "category", "kernels": "kernel", "operators": "operator"}
 OF_COMMUNICATION = "communication"
+_KINDS_OF_CAUSES = (OF_COMMUNICATION, FUNCTION, ANNOTATION)
 _MOSTLY = 0.5  # of the largest change
 _ALWAYS_DIFFER = ("Recorded", "Events", "File", "Trace id")
 _NO_CAUSES = ("window_ns", "idle_ns", "longest_ns", "busy_ns", "host_late_ns")  # host late is split into its parts
@@ -43,6 +46,7 @@ class Changes(Table):
         "category, kernel, operator, idle cause, environment; function or annotation: what makes the host's part of "
         "the step longer or shorter, by its time while no device works; communication: where all ranks are recorded, "
         "how much of its exposed time is waiting for other ranks, and how much moves data.",
+        words={"category": "step part", "idle cause": "idle time"},
     )
     name = Column(TEXT, "Its name.")
     base_ns = Column(DURATION, "Time per step in the base.", adds_up=False)
@@ -66,14 +70,35 @@ class ChangeList:
     """What changed.
 
     Args:
-        headline: How the average step changed, in a sentence, and which functions of the program do it.
+        step: How the average step changed, in a sentence.
+        causes: Sentences about who does it: functions of the program, ranks of the run.
         basis: The steps that the values refer to.
         frame: CHANGES, the largest first, then the environment.
+        labels: The readable names of kernels.
     """
 
-    headline: str
+    step: str
+    causes: Sequence[str]
     basis: Basis
     frame: pl.DataFrame
+    labels: Mapping[str, str]
+
+    @property
+    def headline(self) -> str:
+        """What changed, by how much, whether that is certain, and where: the largest change, unless it is a cause."""
+        return " ".join(filter(None, [self.step, self._largest_change(), *self.causes]))
+
+    def _largest_change(self) -> str:
+        """The largest change that the steps don't explain; empty where nothing is known of their variation."""
+        beyond = self.frame.filter(pl.col("verdict") == BEYOND, pl.col("delta_ns").is_not_null())
+        if beyond.is_empty():
+            return "No single change is beyond noise." if "not certain" in self.frame["verdict"] else ""
+        kind, name, base_ns, new_ns = beyond.select("kind", "name", "base_ns", "new_ns").row(0)
+        if self.causes and kind in _KINDS_OF_CAUSES:
+            return ""
+        what = name if kind in Changes.kind.words else code(visible(self.labels.get(name, name)))
+        growth = f"{pair_of_times(base_ns, new_ns)}, {growth_text(base_ns, new_ns)}"
+        return f"Largest change beyond noise: {what} ({Changes.kind.words.get(kind, kind)}), {growth}."
 
 
 def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
@@ -95,8 +120,10 @@ def changes(views: Mapping[str, View], base: Trace, new: Trace) -> ChangeList:
     both = pl.concat([_in_order(amounts), _facts(views["environment"], base, new)], how="diagonal")
     why_only_shares = basis.why_not if basis.is_of_shares else ""
     uses_device = has_device_events(base) or has_device_events(new)
-    answers = [headline(base, new, basis.why_uncertain, why_only_shares), *sentences(of_host, uses_device=uses_device)]
-    return ChangeList(" ".join(answers), basis, Changes.of(both.select(Changes.schema().names())))
+    step = headline(base, new, basis.why_uncertain, why_only_shares)
+    causes = sentences(of_host, uses_device=uses_device)
+    frame = Changes.of(both.select(Changes.schema().names()))
+    return ChangeList(step, causes, basis, frame, labels_of_kernels(base, new))
 
 
 def _in_order(amounts: pl.DataFrame) -> pl.DataFrame:
@@ -110,7 +137,7 @@ def _in_order(amounts: pl.DataFrame) -> pl.DataFrame:
         (pl.col("size") > 0) & (pl.col("size") >= _LEAST_FRAC * pl.col("size").max())
     )
     is_large = pl.col("size") >= _MOSTLY * pl.col("size").max()
-    is_cause = pl.col("kind").is_in([OF_COMMUNICATION, FUNCTION, ANNOTATION]) & is_large
+    is_cause = pl.col("kind").is_in(_KINDS_OF_CAUSES) & is_large
     order = largest.with_columns(is_cause=is_cause)
     order = order.sort("is_cause", "size", "kind", "name", descending=[True, True, False, False])
     return order.head(MOST).drop("size", "is_cause")

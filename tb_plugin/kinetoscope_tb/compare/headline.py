@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 _MODIFIED_Z, _OF_NORMAL = 3.5, 0.6745
 _LEAST_FRAC = 0.05
 _MOST_DIGITS = 5  # of values that differ by little
+MANIFOLD = 10  # a larger ratio is no percentage
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -111,9 +112,11 @@ def pair_of_times(*values: float) -> str:
 
 
 def growth_text(base: float, new: float) -> str:
-    """Such as −20.6 %."""
+    """Such as −20.6 %, or ×12.3 where percents are hard to read."""
     if not base:
         return "from nothing"
+    if new / base >= MANIFOLD:
+        return f"×{text.few_digits(new / base, 1)}"
     growth = new / base - 1
     percent = text.few_digits(100 * abs(growth), 1)
     sign = "" if percent == "0" else "−" if growth < 0 else "+"

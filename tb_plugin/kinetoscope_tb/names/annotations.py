@@ -31,6 +31,9 @@ _FORMS = (
 )
 _TABLE = tuple((source, regex(pattern)) for source, pattern in _FORMS)
 
+STEP = "ProfilerStep"
+"""The name of all steps."""
+
 
 class AnnotationName(NamedTuple):
     """A range's name to merge by, and the library that writes it; None: the program's own."""
@@ -47,7 +50,7 @@ def annotation_name(text: str, server: str = "") -> AnnotationName:
         server: The server that was recorded, if that is known: SGLang has written vLLM's form, too.
     """
     if step_number(text) is not None:
-        return AnnotationName("ProfilerStep", "PyTorch")
+        return AnnotationName(STEP, "PyTorch")
     if iteration := iteration_name(text):
         source = None if iteration.engine == "user" else iteration.engine
         if source == "vLLM" and server == "SGLang":

@@ -131,6 +131,11 @@ def enumeration(items: list[str]) -> str:
     return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def code(name: str) -> str:
+    """A name from a trace as code in a sentence: in backticks, of which it has none itself."""
+    return "`" + name.replace("`", "'") + "`"
+
+
 def visible(text: str) -> str:
     """The text on one line, without control sequences: a name from a trace mustn't control the terminal."""
     return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)

@@ -84,6 +84,7 @@ EVERY_VIEW = Views(
     "host.python_calls",
     "host.python_functions",
     "host.annotations_by_name",
+    "host.annotations_summary",
     "host.annotations",
     "device.kernel_marks",
     "device.kernels",

@@ -1,7 +1,9 @@
 """What changed most between two traces, of any kind."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from kinetoscope_tb.compare.changes import changes
@@ -65,8 +67,33 @@ def test_what_changed_between_two_real_trainings():
     assert (first["base_ns"], first["new_ns"]) == (59_261_833, 1_186_167)
     assert (second["kind"], second["name"], second["verdict"]) == ("idle cause", "host: data loading", "beyond steps")
     assert result.headline == (
-        "The average step: 178 → 141 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; median 177 → 127 ms."
+        "The average step: 178 → 141 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; median 177 → 127 ms. "
+        "Largest change beyond noise: DataLoader (step part), 59.3 → 1.19 ms, −98 %."
     )
+
+
+def test_the_headline_says_where_the_largest_change_is():
+    shorter = changes(EVERY_VIEW, steps(300, 301, 299), steps(100, 101, 99))
+    assert shorter.headline.endswith("Largest change beyond noise: Kernel (step part), 300 → 100 ns, −66.7 %.")
+    kernels = replace(shorter, frame=shorter.frame.filter(kind="kernel"), labels={"k_aten::mm": "mm `x`"})
+    assert kernels.headline.endswith("Largest change beyond noise: `mm 'x'` (kernel), 300 → 100 ns, −66.7 %.")
+
+
+def test_the_largest_change_is_not_repeated_where_a_cause_is_named():
+    shorter = changes(EVERY_VIEW, steps(300, 301, 299), steps(100, 101, 99))
+    of_function = shorter.frame.with_columns(kind=pl.lit("function"))
+    with_cause = replace(shorter, frame=of_function, causes=["`load` takes 200 ns less per step."])
+    assert with_cause.headline == f"{shorter.step} `load` takes 200 ns less per step."
+
+
+def test_where_every_change_may_be_chance_the_headline_says_so():
+    result = changes(EVERY_VIEW, steps(100, 120), steps(110, 130))
+    assert set(result.frame["verdict"]) == {"not certain"}
+    assert result.headline.endswith("No single change is beyond noise.")
+
+
+def test_where_steps_may_vary_by_anything_the_headline_names_no_largest_change():
+    assert "noise" not in changes(EVERY_VIEW, steps(100), steps(300)).headline
 
 
 @pytest.mark.parametrize("names", [("base", "new"), ("new", "base")])

@@ -55,6 +55,10 @@ def test_slightly_longer_first_steps_hide_no_clean_change():
     assert headline(base, new).startswith("The average step: 14.6 → 16.1 ms, +10 %, more than the steps vary;")
 
 
+def test_a_manifold_change_is_a_ratio():
+    assert headline(trace(10, 11, 9), trace(250, 251, 249)).startswith("The average step: 10 → 250 ms, ×25, more than")
+
+
 def test_single_steps_are_not_certain():
     assert headline(trace(100), trace(150)).endswith(
         ", not certain: both sides have only one complete step, so how much steps vary is unknown."

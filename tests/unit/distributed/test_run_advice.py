@@ -31,6 +31,14 @@ def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
     assert abs(row["saving_frac"] - 5 / 16.678) < 1e-3
 
 
+def test_of_two_ranks_the_other_one_is_neither_typical_nor_several():
+    (row,) = advice_of(run_of(simulated(Truth(ranks=2, late={(1, None): 5_000_000}, noise=0.0, jitter_ns=0))))
+    assert row["evidence"].startswith("Without waiting it takes 16.7 ms in each step, the other rank 11.7 ms; ")
+    assert "It runs as many kernels of the same size as the other rank, " in row["evidence"]
+    (row,) = advice_of(run_of(simulated(Truth(ranks=2, noise=0.0, jitter_ns=0))))
+    assert " exceeds the other rank: typically by 0 ns per step." in row["evidence"]
+
+
 def test_work_that_other_ranks_can_take_over_saves_what_spreading_it_does():
     truth = Truth(late={(2, None): 8_000_000}, by="more work", noise=0.0, jitter_ns=0)
     (row,) = advice_of(run_of(simulated(truth)))

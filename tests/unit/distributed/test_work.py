@@ -71,7 +71,7 @@ def test_a_device_is_called_slower_only_where_its_inputs_are_known_to_be_as_larg
     launches, threads, elements, words, does
 ):
     fractions = {"launches_frac": launches, "threads_frac": threads, "elements_frac": elements}
-    row = {"cause": "computation", "device": "cuda:0", **fractions}
+    row = {"cause": "computation", "device": "cuda:0", "ranks": 4, **fractions}
     assert words in of_work(row)
     assert action(row).startswith(does)
 
@@ -79,7 +79,7 @@ def test_a_device_is_called_slower_only_where_its_inputs_are_known_to_be_as_larg
 @pytest.mark.parametrize("elements", [1.0, None])
 def test_without_a_device_it_is_the_cores_that_may_be_slower(elements):
     fractions = {"launches_frac": 1.0, "threads_frac": None, "elements_frac": elements}
-    row = {"cause": "computation", "device": "", **fractions}
+    row = {"cause": "computation", "device": "", "ranks": 4, **fractions}
     assert of_work(row) == " It runs as many operators as the others."
     assert action(row).startswith("Check whether its cores are as fast as those of the others, and as free")
     assert action({**row, "launches_frac": 1.2}).startswith("Give all ranks as much")
@@ -135,7 +135,7 @@ def test_copies_between_host_and_device_are_counted_and_those_of_pageable_memory
     ],
 )
 def test_a_rank_that_copies_longer_has_more_to_copy_or_other_memory(copied, pageable_ns, words, does):
-    row = {"cause": "copies", "part_ns": 10_000, "copied_bytes_frac": copied, "pageable_ns": pageable_ns}
+    row = {"cause": "copies", "ranks": 4, "part_ns": 10_000, "copied_bytes_frac": copied, "pageable_ns": pageable_ns}
     assert words in of_copies(row)
     assert action(row).startswith(does)
 

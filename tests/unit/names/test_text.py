@@ -47,3 +47,7 @@ def test_a_clause_that_begins_a_sentence_stays_but_for_its_first_letter():
 )
 def test_rates_have_the_largest_unit_that_fits(bytes_per_s: float, words: str):
     assert text.byte_rate(bytes_per_s) == words
+
+
+def test_a_name_as_code_has_no_backtick_of_its_own():
+    assert text.code("a `b`") == "`a 'b'`"

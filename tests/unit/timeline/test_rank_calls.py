@@ -37,6 +37,8 @@ def test_time_in_communication_is_said_to_include_waiting():
 def test_equal_ranks_absent_ranks_and_unread_ranks_are_said():
     alike = compare_ranks([rank(0, 1000), rank(1, 1010)], 0)["text"]
     assert alike == "2 ranks take about the same time: 1 µs."
+    apart = compare_ranks([rank(0, 1000), rank(1, 3000)], 0)["text"]
+    assert apart == "Rank 1 takes longest: 3 µs, 3 × that of rank 0."
     some = compare_ranks([rank(0, 1000), rank(1, 1010), rank(2, 0, calls=0)], 2)
     assert some["text"].endswith("Not on rank 2. 2 more ranks are not read: they are large.")
     assert compare_ranks([rank(0, 1000), rank(1, 0, calls=0)], 0)["text"] == "Only on rank 0. Not on rank 1."

@@ -6,6 +6,7 @@ from kinetoscope_tb.arrays.intervals import union
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.host.annotations import annotations, events_of_row
 from kinetoscope_tb.views.host.annotations_by_name import annotations_by_name
+from kinetoscope_tb.views.host.annotations_summary import annotations_summary
 from support.build import TraceBuilder, same
 from support.real_traces import FOLDER, MISSING
 
@@ -101,6 +102,92 @@ def test_a_row_leads_to_its_ranges():
     assert trace.host_events[rows]["start_ns"].to_list() == [100, 1_100]
 
 
+def sentence(builder):
+    (row,) = annotations_summary(builder.build()).rows(named=True)
+    return row["title"], row["evidence"], row["confidence"]
+
+
+def test_the_sentence_has_the_longest_range_of_the_program_with_the_numbers_of_the_table():
+    assert sentence(training()) == (
+        "Of the program's ranges, `backward` takes the host longest: 30 % of the time, 600 ns in 2 calls.",
+        "GPU busy with its work: 800 ns; never idle in between. A call takes 300 ns on average, the longest 300 ns. "
+        "The next longest: `forward` 400 ns.",
+        "high",
+    )
+
+
+def test_the_sentence_says_which_ranges_are_inside_the_longest():
+    builder = TraceBuilder().annotation("train", 0, 100).annotation("forward", 0, 60).annotation("save", 60, 20)
+    builder.annotation("save", 100, 20).launch(10, 5, 1).kernel("k", 20, 10, 1).launch(30, 5, 2).kernel("k", 50, 10, 2)
+    title, evidence, _ = sentence(builder)
+    assert title == "Of the program's ranges, `train` takes the host longest: 83.3 % of the time, 100 ns in 1 call."
+    assert evidence == (
+        "GPU busy with its work: 20 ns; idle in between: 20 ns. The next longest: `forward` (inside it) 60 ns and "
+        "`save` 40 ns."
+    )
+
+
+def test_ranges_on_several_threads_have_no_share_of_the_time_which_their_sum_may_exceed():
+    builder = TraceBuilder().annotation("load", 0, 100).annotation("load", 0, 100, thread=2)
+    builder.launch(200, 5, 1).kernel("k", 210, 10, 1)
+    assert sentence(builder)[:2] == (
+        "`load`, the program's only range, takes the host 200 ns in 2 calls on 2 threads.",
+        "Its threads launch no work of a GPU. A call takes 100 ns on average, the longest 100 ns.",
+    )
+
+
+def test_a_range_that_ends_after_the_last_step_has_no_share_of_the_time():
+    builder = TraceBuilder().step(0, 0, 100).annotation("save", 50, 100)
+    assert sentence(builder)[0] == "`save`, the program's only range, takes the host 100 ns in 1 call."
+
+
+def test_without_a_device_and_ranges_of_the_program_the_sentence_has_the_host_time_of_those_of_libraries():
+    builder = TraceBuilder().step(0, 0, 100).annotation("Optimizer.step#SGD.step", 10, 40)
+    expected = "`Optimizer.step#SGD.step` takes the host 40 % of the time, 40 ns in 1 call."
+    assert sentence(builder) == (expected, "", "high")
+    builder.annotation("FSDP::pre", 60, 10)
+    assert sentence(builder)[0].startswith("Of the libraries' ranges, `Optimizer.step#SGD.step` takes the host longest")
+
+
+def test_steps_alone_need_no_sentence():
+    assert annotations_summary(TraceBuilder().step(0, 0, 100).build()).is_empty()
+
+
+def test_where_launches_are_missing_the_sentence_says_nothing_of_the_device():
+    builder = TraceBuilder().annotation("a", 0, 100).launch(10, 5, 1).kernel("k", 20, 10, 1).kernel("lone", 40, 10)
+    assert sentence(builder)[1] == "Not all calls that launch its work are recorded."
+
+
+def calls(*durations, name="load"):
+    builder = TraceBuilder().annotation("train", 0, 10_000)
+    for number, dur in enumerate(durations):
+        builder.annotation(name, 1_000 * number, dur)
+    return builder
+
+
+def test_a_call_that_is_far_longer_than_the_median_is_named_with_both():
+    evidence = sentence(calls(100, 110, 100, 900))[1]
+    assert "One of 4 calls of `load` takes 900 ns; the median is 105 ns." in evidence
+    evidence = sentence(calls(100, 400, 100, 100, 100, 100, 100, 900, 100, 100))[1]
+    assert "2 of 10 calls of `load` take more than 3 times the median of 100 ns, up to 900 ns." in evidence
+
+
+@pytest.mark.parametrize(
+    "durations",
+    [(100, 900), (100, 110, 100, 300), (1, 1, 1, 9), (100, 400, 100, 400, 100)],
+    ids=["two calls", "not far longer", "of little time", "not a few"],
+)
+def test_calls_that_differ_as_usual_or_cost_little_are_not_named(durations):
+    assert "of `load`" not in sentence(calls(*durations))[1]
+
+
+def test_a_range_inside_another_of_its_name_is_not_compared_with_it():
+    builder = calls(900, name="block")
+    for at in (100, 200, 300, 400):
+        builder.annotation("block", at, 50)
+    assert "of `block`" not in sentence(builder)[1]
+
+
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
 @pytest.mark.parametrize("name", ["## forward ##", "## backward ##", "## optimizer ##"])
 def test_on_a_real_recording_gpu_time_is_that_of_the_work_launched_meanwhile_on_any_thread(name):
@@ -123,3 +210,10 @@ def test_iterations_of_servers_are_recognized():
     table = annotations(read(str(FOLDER / "single/sglang_MI300_qwen3_30b_TP-0-DECODE.trace.json.gz")))
     assert table["source"].to_list() == ["SGLang", "SGLang"]  # which writes vLLM's form around its own
     assert table["name"].to_list() == ["decode iteration", "SGLang decode iteration"]
+
+
+@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
+def test_on_a_real_recording_the_first_call_of_a_norm_is_far_longer():
+    trace = read(str(FOLDER / "single/tracelens_mi300_normalization.json.gz"))
+    (row,) = annotations_summary(trace).rows(named=True)
+    assert "One of 3 calls of `BatchNorm affine=False` takes 332 ms; the median is 180 µs." in row["evidence"]

@@ -3,9 +3,10 @@ import type { Comparison, Table } from "../../api/types.ts";
 import { type BarPart, Legend, StackedBar } from "../../charts/stacked_bar.tsx";
 import { capitalized } from "../../format/steps.ts";
 import { CATEGORIES } from "../../charts/step_categories.ts";
-import { formatGrowth, formatSigned, isBeyondSteps, verdictWords } from "../../table/comparison_columns.ts";
+import { formatGrowth, formatSigned, verdictWords } from "../../table/comparison_columns.ts";
+import { wordsFor } from "../../table/columns.ts";
 import { addKernelLabels, readableName } from "../../format/readable_names.ts";
-import { cell, quantity, scaleFor, type Value } from "../../format/numbers.ts";
+import { cell, quantity, scaleFor, unbroken } from "../../format/numbers.ts";
 import { isFindingViews, missing, viewEntry } from "../../app/router.ts";
 import { prose } from "../../ui/prose.tsx";
 import { AnswerView, Failure } from "../../ui/status.tsx";
@@ -61,30 +62,8 @@ function Overlay({ table }: { table: Comparison }) {
   );
 }
 
-/** What the page calls the kinds of what changed. */
-const KINDS: Record<string, string> = { category: "step part", "idle cause": "idle time" };
-
-const kindWords = (kind: Value | undefined) => KINDS[String(kind)] ?? kind;
-
-/** The largest change that the steps don't explain, in words; none where nothing is known of their variation. */
-function LargestChange({ data }: Table) {
-  const row = data.verdict!.findIndex(isBeyondSteps);
-  if (row < 0) {
-    return data.verdict!.includes("not certain") ? <p>No single change is beyond noise.</p> : null;
-  }
-  const [base, delta] = [data.base_ns![row], data.delta_ns![row]];
-  const scale = scaleFor("duration", [base!, data.new_ns![row]!]), ratio = data.ratio![row];
-  return (
-    <p>
-      Largest change beyond noise: <b>{readableName(String(data.name![row]))}</b> ({kindWords(data.kind![row])}),{" "}
-      <b>{formatSigned(delta, scale)} {scale.unit}</b>
-      {ratio !== null && ` (${formatGrowth(ratio)})`}.
-    </p>
-  );
-}
-
 /** What changed most, of any kind: times or shares, the largest change first, then facts of the environment. */
-function ChangeRows({ data }: Table) {
+function ChangeRows({ columns, data }: Table) {
   if (!data.kind!.length) return <p>Nothing changed.</p>;
   const unit = data.delta_ns!.some((value) => value !== null) ? "ns" : "frac";
   const kind = unit === "ns" ? "duration" : "fraction";
@@ -105,7 +84,7 @@ function ChangeRows({ data }: Table) {
         {data.kind!.map((kind, row) => (
           <tr key={row} class={data.verdict![row] === "not certain" ? "quiet" : ""}>
             <th scope="row" data-tip={data.name![row]}>{readableName(String(data.name![row]))}</th>
-            <td>{kindWords(kind)}</td>
+            <td>{wordsFor(columns[0]!, kind)}</td>
             <td class="number">{side("base", row)}</td>
             <td class="number">{side("new", row)}</td>
             <td class="number">
@@ -129,8 +108,7 @@ function Changed({ table }: { table: Comparison & { headline: string } }) {
   if (isOfSnapshot()) return <p class="answer">{table.headline}</p>;
   return (
     <>
-      <p class="answer">{prose(table.headline)}</p>
-      <LargestChange {...table} />
+      <p class="answer">{prose(unbroken(table.headline))}</p>
       <ChangeRows {...table} />
     </>
   );

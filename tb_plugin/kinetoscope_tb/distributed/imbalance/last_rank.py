@@ -103,6 +103,8 @@ def _late_begin(last: dict[str, Any], ranks: Ranks) -> str:
     own_ns, others_ns = (float(part["start_lag_ns"].median()) for part in (own, others))  # type: ignore[arg-type]
     if own_ns * own.height < _MOSTLY * last["each_ns"] or others_ns > _MOSTLY * own_ns:
         return ""
+    if others["member"].n_unique() == 1:
+        return f". It began the step {text.time(own_ns - others_ns)} after the other rank"
     return f". It began the step {text.time(own_ns)} after the first rank, the others typically {text.time(others_ns)}"
 
 

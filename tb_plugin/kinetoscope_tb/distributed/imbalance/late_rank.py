@@ -12,6 +12,7 @@ from .stragglers import CAUSES
 
 _LEAST_MORE_FRAC = 0.02  # of work
 _FEW_STEPS = _FEW_RANKS = 3  # that a sentence lists
+_PAIR = 2  # ranks: one has no typical time to compare with
 _DOES = dict(
     zip(
         CAUSES.values(),
@@ -102,12 +103,18 @@ def others_late(rows: Sequence[Mapping[str, Any]], saved_ns: int | None) -> str:
 def evidence(row: Mapping[str, Any]) -> str:
     """The numbers behind the title, and whether the rank has more work, or works slower."""
     usual = row["late_own_ns"] - row["late_excess_ns"]
+    others = others_of(row) + (" typically" if row["ranks"] > _PAIR else "")
     return (
-        f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, the others typically "
+        f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, {others} "
         f"{text.time(usual)}; {_part_of_difference(row)} is {_cause(row)}. In the "
         f"typical step noise alone stays below {text.time(row['threshold_ns'])}.{of_work(row)}{of_copies(row)}"
         + (f" Spread evenly over all {row['ranks']} ranks, a part of it stays on each." if can_be_spread(row) else "")
     )
+
+
+def others_of(row: Mapping[str, Any]) -> str:
+    """The ranks that a rank is compared with, of which there may be one."""
+    return "the other rank" if row["ranks"] == _PAIR else "the others"
 
 
 def _part_of_difference(row: Mapping[str, Any]) -> str:
@@ -177,8 +184,8 @@ def of_copies(row: Mapping[str, Any]) -> str:
     amount = "as much as" if more <= _LEAST_MORE_FRAC else f"{text.percent(more)} more than"
     memory = ""
     if _is_pageable(row):
-        memory = f", but to or from pageable memory, for {text.time(row['pageable_ns'])} longer than they do"
-    return f" It copies {amount} the others{memory}."
+        memory = f", but to or from pageable memory, for {text.time(row['pageable_ns'])} longer"
+    return f" It copies {amount} {others_of(row)}{memory}."
 
 
 def can_be_spread(row: Mapping[str, Any]) -> bool:
@@ -194,22 +201,23 @@ def of_work(row: Mapping[str, Any]) -> str:
         return ""
     what = "kernels" if row["device"] else "operators"
     if row["launches_frac"] > 1 + _LEAST_MORE_FRAC:
-        return f" It runs {text.percent(row['launches_frac'] - 1)} more {what} than the others: it has more work."
+        return f" It runs {text.percent(row['launches_frac'] - 1)} more {what} than {others_of(row)}: it has more work."
     if row["threads_frac"] is not None and row["threads_frac"] > 1 + _LEAST_MORE_FRAC:
         more = text.percent(row["threads_frac"] - 1)
-        return f" It runs as many kernels as the others, with {more} more threads: it has more work."
+        return f" It runs as many kernels as {others_of(row)}, with {more} more threads: it has more work."
     if row["elements_frac"] is not None and row["elements_frac"] > 1 + _LEAST_MORE_FRAC:
         where = f" in `{row['operator']}`" if row.get("operator") else ""
         more = text.percent(row["elements_frac"] - 1)
-        return f" It runs as many {what} as the others, on inputs with {more} more elements{where}: it has more work."
+        on = f"on inputs with {more} more elements{where}"
+        return f" It runs as many {what} as {others_of(row)}, {on}: it has more work."
     if row["threads_frac"] is None:
-        return f" It runs as many {what} as the others."
+        return f" It runs as many {what} as {others_of(row)}."
     if row["elements_frac"] is None:
         return (
-            " It runs as many kernels as the others, in grids of the same size: its device is slower, or its inputs "
-            "are larger, which their shapes would show."
+            f" It runs as many kernels as {others_of(row)}, in grids of the same size: its device is slower, or its "
+            "inputs are larger, which their shapes would show."
         )
-    return " It runs as many kernels of the same size as the others, on inputs as large: its device is slower."
+    return f" It runs as many kernels of the same size as {others_of(row)}, on inputs as large: its device is slower."
 
 
 def communication_of_others(rows: pl.DataFrame, worker: str) -> int:

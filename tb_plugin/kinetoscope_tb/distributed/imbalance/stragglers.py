@@ -108,7 +108,7 @@ def late_ranks(judgments: pl.DataFrame, step_ns: float) -> pl.DataFrame:
 
 
 def differences(rows: pl.DataFrame, member: int) -> dict[str, Any] | None:
-    """The columns of VERDICTS from `cause` on for one rank, as if it was late in all of its steps, be they few.
+    """`ranks` and the columns of VERDICTS from `cause` on for one rank, as if it was late in all its steps, if few.
 
     Args:
         rows: `step_rows`.
@@ -124,7 +124,8 @@ def differences(rows: pl.DataFrame, member: int) -> dict[str, Any] | None:
     row = matrix.members.index(member)
     over = excess(matrix.own)
     is_late = ~np.isnan(over) & (np.arange(len(over)) == row)[:, None]
-    return {name: values[row] for name, values in _in_late_steps(matrix, over, is_late).items()}
+    of_rank = {name: values[row] for name, values in _in_late_steps(matrix, over, is_late).items()}
+    return {"ranks": len(matrix.members), **of_rank}
 
 
 def _of_stage(rows: pl.DataFrame) -> pl.DataFrame:

@@ -116,9 +116,9 @@ class AnnotationRanges:
         np.maximum.at(last, inside, (start + dur)[work])
         has_work = np.zeros(self.row.size, bool)
         has_work[inside] = True
-        span_group, begins, ends = _union_by_group(group[has_work], first[has_work], last[has_work])
+        span_group, begins, ends = union_by_group(group[has_work], first[has_work], last[has_work])
         span, active = ends - begins, length_within(intervals_of(device), begins, ends)
-        busy, first_busy, last_busy = _union_by_group(of, start[work], (start + dur)[work])
+        busy, first_busy, last_busy = union_by_group(of, start[work], (start + dur)[work])
         return GpuTimes(
             scatter_add(busy, last_busy - first_busy, groups),
             scatter_add(of, dur[work], groups),
@@ -192,7 +192,7 @@ def _names(names: pl.Series, rows: Rows, server: str) -> tuple[list[AnnotationNa
     return list(numbers), code.astype(np.int32)
 
 
-def _union_by_group(group: Rows, start: Ints, end: Ints) -> tuple[Rows, Ints, Ints]:
+def union_by_group(group: Rows, start: Ints, end: Ints) -> tuple[Rows, Ints, Ints]:
     """(group, start, end) of the union of each group's intervals; the groups lie one behind the other on an axis."""
     first, last = (int(start.min()), int(end.max())) if start.size else (0, 0)
     width = last - first + 1

@@ -87,6 +87,11 @@ class Windows:
         start, end = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
         return cls(trace.steps["name"].to_list(), start, end) if per_step else cls(["all"], start[:1], end[-1:])
 
+    @property
+    def length_ns(self) -> int:
+        """How long all of them are together."""
+        return int((self.end - self.start).sum())
+
     def cut(self, start: Ints, end: Ints) -> tuple[NDArray[np.int64], Ints, Ints, Rows]:
         """Cut intervals to the windows: (interval, start, end, window) of each piece; what lies in none is left out."""
         piece, begins, ends, window = cut(start, end, (self.start, self.end))

@@ -111,7 +111,10 @@ def _slowest(callers: Sequence[RankCalls]) -> str:
         return f"Only on {slowest.label}."
     if slowest.total_ns <= _ALIKE * usual:
         return f"{len(callers)} ranks take about the same time: {time(usual)}."
+    than = f"the median of {len(callers)} ranks"
+    if len(callers) == 2:
+        usual, than = callers[1].total_ns, f"that of {callers[1].label}"
     factor = digits(slowest.total_ns / usual) if usual else "many"
     name = slowest.label[:1].upper() + slowest.label[1:]
     remark = " Time in communication includes waiting for other ranks." if slowest.waits else ""
-    return f"{name} takes longest: {time(slowest.total_ns)}, {factor} × the median of {len(callers)} ranks.{remark}"
+    return f"{name} takes longest: {time(slowest.total_ns)}, {factor} × {than}.{remark}"

@@ -11,9 +11,8 @@ from ...measures.recording.contents import has_copies
 from ...measures.time.exposure import exposure
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import matters, not_shown_times
-from ...names.text import byte_rate, digits, enumeration, memory_size, percent, time
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...names.text import byte_rate, code, digits, enumeration, memory_size, percent, time
+from ...table import Summary
 from ...trace import Trace
 from ...view import Lead, View
 
@@ -21,48 +20,42 @@ _MOST_NAMED = 2
 _MOSTLY = 0.5  # of the time without a kernel
 
 
-class CopiesSummary(Table):
-    """For how long copies and fills run while no kernel does, from the first step's start to the last one's end."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(colors={"copies": "memcpy"}, action=None)
-
-    rule = Column(TEXT, "`copies`.")
-    title = Column(
-        PROSE,
+class CopiesSummary(
+    Summary,
+    colors={"copies": "memcpy"},
+    rule="`copies`.",
+    title=(
         "How long a copy or a fill runs on any device and no kernel does on any, and the name with the longest total "
-        "if it makes most of that.",
-    )
-    evidence = Column(PROSE, "How many there are, those that take longest, and how much is of pageable memory.")
-    confidence = Column(TEXT, "low: kernels ran that aren't in the recording, or may have; else high.")
-    view = Column(TEXT, "Id of the view that lists all.")
+        "if it makes most of that."
+    ),
+    evidence="How many there are, those that take longest, and how much is of pageable memory.",
+    confidence="low: kernels ran that aren't in the recording, or may have; else high.",
+    view="Id of the view that lists all.",
+):
+    """For how long copies and fills run while no kernel does, from the first step's start to the last one's end."""
 
 
 def copies_summary(trace: Trace) -> pl.DataFrame:
     """One row."""
     windows = Windows.of(trace, per_step=False)
     hidden_ns = int(not_shown_times(trace, windows.start, windows.end).sum())
-    has_all = bool((trace.device_events["kind"] == "kernel").any()) and not matters(hidden_ns, _whole_ns(windows))
+    has_all = bool((trace.device_events["kind"] == "kernel").any()) and not matters(hidden_ns, windows.length_ns)
     kernel, confidence = ("kernel", "high") if has_all else ("recorded kernel", "low")
-    row = ("copies", _title(trace, windows, kernel), _evidence(copy_totals(trace)), confidence, "copies")
-    return CopiesSummary.of(pl.DataFrame([row], schema=CopiesSummary.schema(), orient="row"))
+    texts = (_title(trace, windows, kernel), _evidence(copy_totals(trace)), confidence)
+    return CopiesSummary.of_row(("copies", *texts, "copies"))
 
 
 def _title(trace: Trace, windows: Windows, kernel: str) -> str:
-    exposed_ns, whole = _exposed_ns(trace, np.arange(trace.device_events.height), windows), _whole_ns(windows)
+    exposed_ns, whole = _exposed_ns(trace, np.arange(trace.device_events.height), windows), windows.length_ns
     if not exposed_ns:
         return f"Copies and fills cost the steps no time of their own: in them a {kernel} runs whenever one does."
     name = copy_totals(trace)["name"][0]
     mostly = _exposed_ns(trace, _rows_without_other_copies(trace, name), windows) > _MOSTLY * exposed_ns
-    culprit = f", most of it `{_code(name)}`" if mostly else ""
+    culprit = f", most of it {code(name)}" if mostly else ""
     return (
         f"For {percent(exposed_ns / whole)} of the time copies or fills run and no {kernel} does: "
         f"{time(exposed_ns)} of {time(whole)}{culprit}."
     )
-
-
-def _whole_ns(windows: Windows) -> int:
-    return int((windows.end - windows.start).sum())
 
 
 def _rows_without_other_copies(trace: Trace, name: str) -> NDArray[np.int64]:
@@ -90,11 +83,7 @@ def _in_words(name: str, total_ns: int, moved_bytes: int | None, bytes_per_s: fl
     """Such as `Memcpy HtoD (Pinned -> Device)` 9.63 µs for 96.4 KiB at 10.2 GB/s."""
     size = f" for {memory_size(moved_bytes)}" if moved_bytes is not None else ""
     rate = f" at {byte_rate(bytes_per_s)}" if bytes_per_s else ""
-    return f"`{_code(name)}` {time(total_ns)}{size}{rate}"
-
-
-def _code(name: str) -> str:
-    return name.replace("`", "'")
+    return f"{code(name)} {time(total_ns)}{size}{rate}"
 
 
 VIEW = View(

@@ -15,9 +15,10 @@ import polars as pl
 
 from ...measures.recording.contents import has_device_events
 from ...measures.time.exposure import exposure
-from ...measures.time.host_activity import ACTIVITY_WORDS, host_activity
+from ...measures.time.host_activity import host_activity
 from ...measures.time.idle import QUEUED_NS, Axis, Windows, axes, gaps
-from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES, gap_parts, split_gaps_of_devices
+from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
+from ...measures.time.idle_columns import columns_of_activities, columns_of_causes
 from ...pictures import StackedBars
 from ...table import COUNT, DURATION, FRACTION, ID, TEXT, Column, Table
 from ...trace import Trace
@@ -25,6 +26,41 @@ from ...trace.row_filters import device_work
 from ...view import Slices, Tab, View
 
 _SHORT = f"{QUEUED_NS // 1000} µs"
+_CAUSES = columns_of_causes(
+    {
+        "host late": (
+            "Idle while nothing was queued, though the host could have: no row that starts later had been launched."
+        ),
+        "launch latency": (
+            f"Idle within {_SHORT} of the launch of what came next, or queued for no longer than that in all."
+        ),
+        "dependency": (
+            "Idle while something was queued for longer, and waited for another stream, or for a CPU callback of a "
+            "graph: its own stream was made to wait for an event before the launch, its graph's recorded "
+            f"dependencies say so, or a row of another stream ended less than {_SHORT} before it began."
+        ),
+        "blocked copy": "The same, and none of the above: a launching thread was in a copy or a synchronizing call.",
+        "graph launch": (
+            "The same, and none of the above: the call that launched the graph of the next row hadn't returned."
+        ),
+        "not shown": (
+            "Idle by what was recorded, but the device may have run work that wasn't: before a first row that began "
+            "late, around work whose launch isn't recorded, and while all launching threads wait for the device."
+        ),
+        "unexplained": "Idle while something was queued that waited for nothing recorded.",
+    }
+)
+_ACTIVITIES = columns_of_activities(
+    {
+        "data loading": "Part of host late in which a launching thread waited for a batch of a DataLoader.",
+        "synchronizing": "The same: it was in a call that waits for the device, and not the above.",
+        "runtime call": "The same: it was in another runtime or driver call, and in none of the above.",
+        "operator": "The same: it was in an operator, and in none of the above.",
+        "python": "The same: it was in a Python function, and in none of the above.",
+        "annotation": "The same: it was in an annotation, and in none of the above.",
+        "nothing recorded": "The same: nothing was recorded, such as Python without with_stack=True.",
+    }
+)
 
 
 class Idle(Table):
@@ -33,22 +69,7 @@ class Idle(Table):
     key = ("scope", "device", "stream", "step")  # no weight: the idle time of streams adds up to nothing
     picture = StackedBars(
         whole="window_ns",
-        parts=(
-            "busy_ns",
-            "late_data_loading_ns",
-            "late_synchronizing_ns",
-            "late_runtime_ns",
-            "late_operator_ns",
-            "late_python_ns",
-            "late_annotation_ns",
-            "late_unrecorded_ns",
-            "launch_latency_ns",
-            "dependency_ns",
-            "blocked_copy_ns",
-            "graph_launch_ns",
-            "not_shown_ns",
-            "unexplained_ns",
-        ),
+        parts=("busy_ns", *_ACTIVITIES.names, *_CAUSES.names[1:]),  # activities are parts of the first cause
         only=("scope", "device"),
     )
 
@@ -63,71 +84,13 @@ class Idle(Table):
     )
     idle_ns = Column(DURATION, "Nothing runs: window − busy; the sum of the seven causes.")
     idle_frac = Column(FRACTION, "Idle / window.")
-    host_late_ns = Column(
-        DURATION,
-        "Idle while nothing was queued, though the host could have: no row that starts later had been launched.",
-    )
-    launch_latency_ns = Column(
-        DURATION, f"Idle within {_SHORT} of the launch of what came next, or queued for no longer than that in all."
-    )
-    dependency_ns = Column(
-        DURATION,
-        "Idle while something was queued for longer, and waited for another stream, or for a CPU callback of a graph: "
-        "its own stream was made to wait for an event before the launch, its graph's recorded dependencies say so, or "
-        f"a row of another stream ended less than {_SHORT} before it began.",
-        title=CAUSE_WORDS["dependency"],
-    )
-    blocked_copy_ns = Column(
-        DURATION,
-        "The same, and none of the above: a launching thread was in a copy or a synchronizing call.",
-        title=CAUSE_WORDS["blocked copy"],
-    )
-    graph_launch_ns = Column(
-        DURATION, "The same, and none of the above: the call that launched the graph of the next row hadn't returned."
-    )
-    not_shown_ns = Column(
-        DURATION,
-        "Idle by what was recorded, but the device may have run work that wasn't: before a first row that began late, "
-        "around work whose launch isn't recorded, and while all launching threads wait for the device.",
-        title=CAUSE_WORDS["not shown"],
-    )
-    unexplained_ns = Column(DURATION, "Idle while something was queued that waited for nothing recorded.")
+    causes = _CAUSES
     gaps = Column(COUNT, "How many gaps.")
     longest_ns = Column(DURATION, "The longest gap.")
-    late_data_loading_ns = Column(
-        DURATION,
-        "Part of host late in which a launching thread waited for a batch of a DataLoader.",
-        title=ACTIVITY_WORDS["data loading"],
-    )
-    late_synchronizing_ns = Column(
-        DURATION,
-        "The same: it was in a call that waits for the device, and not the above.",
-        title=ACTIVITY_WORDS["synchronizing"],
-    )
-    late_runtime_ns = Column(
-        DURATION,
-        "The same: it was in another runtime or driver call, and in none of the above.",
-        title=ACTIVITY_WORDS["runtime call"],
-    )
-    late_operator_ns = Column(
-        DURATION, "The same: it was in an operator, and in none of the above.", title=ACTIVITY_WORDS["operator"]
-    )
-    late_python_ns = Column(
-        DURATION, "The same: it was in a Python function, and in none of the above.", title=ACTIVITY_WORDS["python"]
-    )
-    late_annotation_ns = Column(
-        DURATION, "The same: it was in an annotation, and in none of the above.", title=ACTIVITY_WORDS["annotation"]
-    )
-    late_unrecorded_ns = Column(
-        DURATION,
-        "The same: nothing was recorded, such as Python without with_stack=True.",
-        title=ACTIVITY_WORDS["nothing recorded"],
-    )
+    activities = _ACTIVITIES
 
 
-_LATE = [name for name in Idle.schema() if name.startswith("late_")]
 _GROUP = ("scope", "device", "stream", "window")
-_PARTS = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
 
 
 def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl.DataFrame:
@@ -148,7 +111,7 @@ def idle(trace: Trace, *, per: Literal["recording", "step"] = "recording") -> pl
         rows = rows.join(sums, _GROUP, how="left")
     rows = rows.sort("device", "scope", "stream", "window").with_columns(
         pl.col("device").cast(pl.Int64),
-        pl.col("idle_ns", "gaps", *_PARTS, *_LATE).fill_null(0),
+        pl.col("idle_ns", "gaps", *_CAUSES.names, *_ACTIVITIES.names).fill_null(0),
         stream=pl.when(pl.col("scope") == "stream").then(pl.col("stream")),
     )
     return Idle.of(
@@ -170,16 +133,16 @@ def _sums(gaps: pl.DataFrame) -> pl.DataFrame:
 def _cause_sums(parts: pl.DataFrame) -> pl.DataFrame:
     """How much of the idle time of each place and window has each cause."""
     dur = pl.col("end_ns") - pl.col("start_ns")
-    sums = (dur.filter(pl.col("cause") == cause).sum().alias(n) for cause, n in zip(CAUSES, _PARTS, strict=True))
+    sums = (dur.filter(pl.col("cause") == cause).sum().alias(n) for cause, n in zip(CAUSES, _CAUSES.names, strict=True))
     return parts.group_by(_GROUP).agg(*sums)
 
 
 def _late_sums(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
     """What the host did while it was late."""
     activity_times = [
-        pl.Series(name, part) for name, part in zip(_LATE, host_activity(trace, late).values(), strict=True)
+        pl.Series(name, part) for name, part in zip(_ACTIVITIES.names, host_activity(trace, late).values(), strict=True)
     ]
-    return late.with_columns(activity_times).group_by(_GROUP).agg(pl.col(_LATE).sum())
+    return late.with_columns(activity_times).group_by(_GROUP).agg(pl.col(_ACTIVITIES.names).sum())
 
 
 def _exposed_communication(trace: Trace, windows: Windows) -> pl.DataFrame:

@@ -12,36 +12,30 @@ from ...distributed.imbalance.late_rank import name_of
 from ...distributed.path.paths import BEFORE, PARTS, TRANSFER, UNSPLIT, Paths
 from ...distributed.run import Ranks
 from ...names import text
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...table import Summary
 from ...view import Lead, View
 
 _LEAST = 0.03  # of the path: ranks and collectives with less of it aren't named
 _MOST_NAMED = 3
 
 
-class PathAcrossRanksSummary(Table):
+class PathAcrossRanksSummary(
+    Summary,
+    colors={"rank": "cpu-exec", "transfer": "communication", "collective": "communication"},
+    rule="What takes most of it: `rank`, `transfer`, or `collective` (with unknown waits).",
+    title="The rank with most of the path, or the share of collectives.",
+    evidence="The largest part of that, the share of collectives, and the other ranks.",
+    confidence="low: of one step; else high.",
+    view="Id of the view of slow ranks.",
+):
     """What the critical path across ranks mostly consists of, in one row."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(
-        colors={"rank": "cpu-exec", "transfer": "communication", "collective": "communication"},
-        action=None,
-    )
-
-    rule = Column(TEXT, "What takes most of it: `rank`, `transfer`, or `collective` (with unknown waits).")
-    title = Column(PROSE, "The rank with most of the path, or the share of collectives.")
-    evidence = Column(PROSE, "The largest part of that, the share of collectives, and the other ranks.")
-    confidence = Column(TEXT, "low: of one step; else high.")
-    view = Column(TEXT, "Id of the view of slow ranks.")
 
 
 def path_across_ranks_summary(ranks: Ranks) -> pl.DataFrame:
     """One row; none if no step has a path."""
     paths = Paths.of(ranks)
     segments = paths.segments.filter(pl.col("step").is_in(paths.averaged_steps), pl.col("dur_ns") > 0)
-    rows = [] if segments.is_empty() else [_row(ranks, paths, segments)]
-    return PathAcrossRanksSummary.of(pl.DataFrame(rows, schema=PathAcrossRanksSummary.schema(), orient="row"))
+    return PathAcrossRanksSummary.of_row(None if segments.is_empty() else _row(ranks, paths, segments))
 
 
 def _row(ranks: Ranks, paths: Paths, segments: pl.DataFrame) -> tuple[object, ...]:

@@ -26,6 +26,7 @@ from ...distributed.imbalance.late_rank import (
     evidence,
     name_of,
     others_late,
+    others_of,
     title,
 )
 from ...distributed.imbalance.late_stages import late_stages
@@ -250,6 +251,7 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: 
     """That no rank is slow, or that the steps vary too much to know."""
     most = judgments.sort("excess_ns", "rank", descending=[True, False]).row(0, named=True)
     name, excess = name_of(most), max(0, most["excess_ns"])
+    others = f"{others_of(most)}{' most' if most['ranks'] > 2 else ''}"
     wait = float(waits.mean() or 0)  # type: ignore[arg-type]
     is_hidden, takes_turns = (part >= LEAST_ONCE_FRAC * step_ns > 0 for part in (excess, wait))
     kind = "recorded rank" if ranks.missing_ranks else "rank"
@@ -262,7 +264,7 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: 
         "rule": "no_straggler",
         "title": title,
         "evidence": f"Of {text.times(judgments.height, 'rank')} over {text.times(most['steps'], 'step')}, {name} "
-        f"exceeds the others most: typically by {text.time(excess)} per step. The threshold is "
+        f"exceeds {others}: typically by {text.time(excess)} per step. The threshold is "
         f"{text.time(most['threshold_ns'])}." + _absent(ranks),
         "action": "Record more steps, on machines that do nothing else."
         if is_hidden or takes_turns

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import gather
-from ...measures.calls.annotation_costs import AnnotationCosts, annotation_columns
+from ...measures.calls.annotation_costs import AnnotationCosts
 from ...measures.calls.annotation_ranges import AnnotationRanges
-from ...measures.calls.call_tree import outermost
+from ...measures.calls.annotation_totals import annotation_totals
 from ...measures.recording.contents import has_annotations
 from ...pictures import RangeBars
 from ...trace import Trace
@@ -28,16 +27,7 @@ class AnnotationsByName(AnnotationCosts):
 
 def annotations_by_name(trace: Trace) -> pl.DataFrame:
     """Names by host time."""
-    ranges = AnnotationRanges.of(trace)
-    tree, names = ranges.tree(), ranges.names
-    is_outermost = outermost(tree.parent, tree.preorder(), tree.code, len(names))
-    is_nested = ~gather(is_outermost, tree.node, missing=True)
-    rows = annotation_columns(trace, ranges, ranges.code, len(names), is_nested).with_columns(
-        name=pl.Series([name.name for name in names], dtype=pl.String),
-        source=pl.Series([name.source for name in names], dtype=pl.String),
-    )
-    rows = rows.sort("host_total_ns", "name", descending=[True, False])
-    return AnnotationsByName.of(rows.select(AnnotationsByName.schema().names()))
+    return AnnotationsByName.of(annotation_totals(trace).select(AnnotationsByName.schema().names()))
 
 
 def events_of_row(trace: Trace, key: Key) -> Events:

@@ -9,9 +9,8 @@ from ...measures.recording.contents import has_launches
 from ...measures.recording.lost_launches import are_launches_known
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import NOT_SHOWN, gap_parts, matters
-from ...names.text import percent, time, times
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...names.text import code, percent, time, times
+from ...table import Summary
 from ...trace import Trace
 from ...view import Lead, View
 
@@ -19,33 +18,31 @@ _CAUSES = ("launch latency", "graph launch")
 """The causes of idle time that launching itself is."""
 
 
-class LaunchesSummary(Table):
+class LaunchesSummary(
+    Summary,
+    colors={"launch": "runtime"},
+    rule="`launch`.",
+    title="The idle time with the causes launch latency and graph launch, and its share of the time.",
+    evidence="What launching calls take on the host, which take most, and how many outlast their work.",
+    confidence="low: the device may have been busy with what isn't in the recording; else high.",
+    view="Id of the view that lists all calls.",
+):
     """How long launching itself keeps a device idle, and which calls take the host longest."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(colors={"launch": "runtime"}, action=None)
-
-    rule = Column(TEXT, "`launch`.")
-    title = Column(PROSE, "The idle time with the causes launch latency and graph launch, and its share of the time.")
-    evidence = Column(PROSE, "What launching calls take on the host, which take most, and how many outlast their work.")
-    confidence = Column(TEXT, "low: the device may have been busy with what isn't in the recording; else high.")
-    view = Column(TEXT, "Id of the view that lists all calls.")
 
 
 def launches_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no recorded call launched recorded work, or launches are missing."""
     totals = launch_totals(trace).filter(pl.col("launching_calls") > 0)
     is_known = are_launches_known(trace) and not totals.is_empty()
-    rows = [("launch", *_title(trace), _evidence(totals), "launches")] if is_known else []
-    columns = ["rule", "title", "confidence", "evidence", "view"]
-    table = pl.DataFrame(rows, schema={name: LaunchesSummary.schema()[name] for name in columns}, orient="row")
-    return LaunchesSummary.of(table.select(LaunchesSummary.schema().names()))
+    if not is_known:
+        return LaunchesSummary.of_row(None)
+    title, confidence = _title(trace)
+    return LaunchesSummary.of_row(("launch", title, _evidence(totals), confidence, "launches"))
 
 
 def _title(trace: Trace) -> tuple[str, str]:
     """The device that is idle longest because of launches, and the confidence."""
     windows = Windows.of(trace, per_step=False)
-    whole = int((windows.end - windows.start).sum())
     length, cause = pl.col("end_ns") - pl.col("start_ns"), pl.col("cause")
     sums = (
         gap_parts(trace, "device", windows)
@@ -56,27 +53,27 @@ def _title(trace: Trace) -> tuple[str, str]:
         )
         .sort("idle_ns", "device", descending=[True, False])
     )
-    is_hidden = any(matters(hidden_ns, whole) for hidden_ns in sums["hidden_ns"])
+    is_hidden = any(matters(hidden_ns, windows.length_ns) for hidden_ns in sums["hidden_ns"])
     confidence, least = ("low", "at least ") if is_hidden else ("high", "")
     if not sums["idle_ns"].sum():
         none = "no device idle in what was recorded" if is_hidden else "no device idle"
         return f"Launch latency and graph launches keep {none}.", confidence
     device, idle_ns = sums.select("device", "idle_ns").row(0)
-    share = f"{least}{percent(idle_ns / whole)} of the time: {time(idle_ns)} of {time(whole)}"
+    whole_ns = windows.length_ns
+    share = f"{least}{percent(idle_ns / whole_ns)} of the time: {time(idle_ns)} of {time(whole_ns)}"
     return f"Launch latency and graph launches keep device {device} idle for {share}.", confidence
 
 
 def _evidence(totals: pl.DataFrame) -> str:
     calls, short = int(totals["launching_calls"].sum()), int(totals["short_work_calls"].sum())
     name, of_name, total_ns = totals.select("call", "calls", "total_ns").row(0)
-    code = name.replace("`", "'")
     outlast = (
         f"{percent(short / calls)} of {times(calls, 'launching call')} took longer than their work."
         if short
         else "No launching call took longer than its work."
     )
     return (
-        f"Of the calls that launch work, `{code}` takes the host longest: {time(total_ns)} in "
+        f"Of the calls that launch work, {code(name)} takes the host longest: {time(total_ns)} in "
         f"{times(of_name, 'call')}. {outlast} Launched work in all: {time(int(totals['device_total_ns'].sum()))}."
     )
 

@@ -14,8 +14,7 @@ from ...measures.recording.contents import has_memory
 from ...names.python_frames import function_name, is_of_library
 from ...names.text import enumeration, percent, time
 from ...names.text import memory_size as size
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...table import Summary
 from ...trace import Trace
 from ...trace.steps import step_noun
 from ...view import Lead, View
@@ -30,25 +29,23 @@ _ORIGINS = {
 }
 
 
-class MemorySummary(Table):
+class MemorySummary(
+    Summary,
+    colors={"peak": "cpu-exec"},
+    rule="`peak`.",
+    title="How high the peak is, and which operator holds most of it, allocated at which line.",
+    evidence="The next holders, the modules, and when the peak is.",
+    confidence="high.",
+    view="Id of the view that lists all holders.",
+):
     """The peak of the device with the highest one, the host only if no other has memory, and who holds it."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(colors={"peak": "cpu-exec"}, action=None)
-
-    rule = Column(TEXT, "`peak`.")
-    title = Column(PROSE, "How high the peak is, and which operator holds most of it, allocated at which line.")
-    evidence = Column(PROSE, "The next holders, the modules, and when the peak is.")
-    confidence = Column(TEXT, "high.")
-    view = Column(TEXT, "Id of the view that lists all holders.")
 
 
 def memory_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no memory is allocated."""
     memories = [(memory.name != "cpu", _peak_bytes(memory), memory) for memory in device_memories(trace)]
     _, most_bytes, memory = max(memories, key=lambda row: row[:2], default=(False, 0, None))
-    rows = [_row(trace, memory, most_bytes)] if memory is not None and most_bytes > 0 else []
-    return MemorySummary.of(pl.DataFrame(rows, schema=MemorySummary.schema(), orient="row"))
+    return MemorySummary.of_row(None if memory is None or most_bytes <= 0 else _row(trace, memory, most_bytes))
 
 
 def _peak_bytes(memory: DeviceMemory) -> int:

@@ -13,8 +13,7 @@ from ...measures.recording.contents import has_snapshot
 from ...names.python_frames import function_name
 from ...names.text import memory_size as size
 from ...names.text import percent
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...table import Summary
 from ...trace import Trace
 from ...view import Head, View
 
@@ -27,20 +26,17 @@ _ORIGINS = {BEFORE: "was allocated before the history", UNKNOWN_PLACE: "has no s
 _NAMES = {BEFORE: "memory from before the history", UNKNOWN_PLACE: "memory without a stack"}
 
 
-class SnapshotSummary(Table):
+class SnapshotSummary(
+    Summary,
+    colors={"peak": "cpu-exec", "empty": "other", **dict.fromkeys(get_args(Cause), "warning")},
+    rule="The cause of the failure, or `peak` if nothing failed, `empty` without memory.",
+    title="Why the allocation failed, or how high the peak is and who holds most of it.",
+    evidence="The numbers behind it.",
+    action="What would have made room; missing if nothing failed.",
+    confidence="low: two causes look alike without the memory of the device; else high.",
+    view="Id of the view that shows more.",
+):
     """The last allocation that failed, and why; or else the device with the highest peak, and what was alive then."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(
-        colors={"peak": "cpu-exec", "empty": "other", **dict.fromkeys(get_args(Cause), "warning")},
-    )
-
-    rule = Column(TEXT, "The cause of the failure, or `peak` if nothing failed, `empty` without memory.")
-    title = Column(PROSE, "Why the allocation failed, or how high the peak is and who holds most of it.")
-    evidence = Column(PROSE, "The numbers behind it.")
-    action = Column(PROSE, "What would have made room; missing if nothing failed.")
-    confidence = Column(TEXT, "low: two causes look alike without the memory of the device; else high.")
-    view = Column(TEXT, "Id of the view that shows more.")
 
 
 def snapshot_summary(trace: Trace) -> pl.DataFrame:
@@ -53,7 +49,7 @@ def snapshot_summary(trace: Trace) -> pl.DataFrame:
         row = _failure(trace, max(with_failure, key=_time_of_failure))
     elif with_memory:
         row = _peak(trace, max(with_memory, key=_peak_bytes), len(snapshots))
-    return SnapshotSummary.of(pl.DataFrame([row], schema=SnapshotSummary.schema(), orient="row"))
+    return SnapshotSummary.of_row(row)
 
 
 def _time_of_failure(snapshot: DeviceSnapshot) -> int:

@@ -17,9 +17,10 @@ from ...arrays.gather import scatter_add
 from ...arrays.intervals import Intervals, Ints, cut, exclusive_lengths
 from ...measures.recording.contents import has_work
 from ...measures.time.breakdown import activities, intervals_of
-from ...measures.time.host_activity import ACTIVITY_WORDS, host_activities, host_activity
+from ...measures.time.host_activity import host_activities, host_activity
 from ...measures.time.idle import Windows, gaps
-from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES, gap_parts, split_gaps_of_devices
+from ...measures.time.idle_causes import CAUSES, gap_parts, split_gaps_of_devices
+from ...measures.time.idle_columns import columns_of_activities, columns_of_causes
 from ...table import DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, RowTime, View
@@ -46,47 +47,27 @@ class ActivityStrip(Table):
     communication_ns = Column(
         DURATION, "A device: a communication kernel runs, and none of the above. The host: a collective is open."
     )
-    late_data_loading_ns = Column(
-        DURATION,
-        "The device is idle and nothing is queued: the host waits for a batch of a DataLoader.",
-        title=ACTIVITY_WORDS["data loading"],
+    activities = columns_of_activities(
+        {
+            "data loading": "The device is idle and nothing is queued: the host waits for a batch of a DataLoader.",
+            "synchronizing": "The same: the host is in a call that waits for the device.",
+            "runtime call": "The same: the host is in another runtime or driver call.",
+            "operator": "The same: the host is in an operator.",
+            "python": "The same: the host is in a Python function, and in no operator.",
+            "annotation": "The same: the host is in an annotation, and in none of the above.",
+            "nothing recorded": "The same: nothing was recorded of the host.",
+        }
     )
-    late_synchronizing_ns = Column(
-        DURATION, "The same: the host is in a call that waits for the device.", title=ACTIVITY_WORDS["synchronizing"]
+    causes = columns_of_causes(
+        {
+            "launch latency": "The device is idle between a launch and its work, as in `idle`.",
+            "dependency": "The device is idle, and what is queued waits for another stream, as in `idle`.",
+            "blocked copy": "The device is idle, work is queued, and the host is in a copy, as in `idle`.",
+            "graph launch": "The device is idle while a graph is being launched, as in `idle`.",
+            "not shown": "Not in the recording: the device may have run work that wasn't recorded, as in `idle`.",
+            "unexplained": "The device is idle, and nothing recorded says why, as in `idle`.",
+        }
     )
-    late_runtime_ns = Column(
-        DURATION, "The same: the host is in another runtime or driver call.", title=ACTIVITY_WORDS["runtime call"]
-    )
-    late_operator_ns = Column(DURATION, "The same: the host is in an operator.", title=ACTIVITY_WORDS["operator"])
-    late_python_ns = Column(
-        DURATION, "The same: the host is in a Python function, and in no operator.", title=ACTIVITY_WORDS["python"]
-    )
-    late_annotation_ns = Column(
-        DURATION,
-        "The same: the host is in an annotation, and in none of the above.",
-        title=ACTIVITY_WORDS["annotation"],
-    )
-    late_unrecorded_ns = Column(
-        DURATION, "The same: nothing was recorded of the host.", title=ACTIVITY_WORDS["nothing recorded"]
-    )
-    launch_latency_ns = Column(DURATION, "The device is idle between a launch and its work, as in `idle`.")
-    dependency_ns = Column(
-        DURATION,
-        "The device is idle, and what is queued waits for another stream, as in `idle`.",
-        title=CAUSE_WORDS["dependency"],
-    )
-    blocked_copy_ns = Column(
-        DURATION,
-        "The device is idle, work is queued, and the host is in a copy, as in `idle`.",
-        title=CAUSE_WORDS["blocked copy"],
-    )
-    graph_launch_ns = Column(DURATION, "The device is idle while a graph is being launched, as in `idle`.")
-    not_shown_ns = Column(
-        DURATION,
-        "Not in the recording: the device may have run work that wasn't recorded, as in `idle`.",
-        title=CAUSE_WORDS["not shown"],
-    )
-    unexplained_ns = Column(DURATION, "The device is idle, and nothing recorded says why, as in `idle`.")
     runtime_ns = Column(DURATION, "The host is in a runtime or driver call.")
     dataloader_ns = Column(DURATION, "The host waits for a batch of a DataLoader.", title="DataLoader")
     cpu_exec_ns = Column(
@@ -99,7 +80,6 @@ class ActivityStrip(Table):
     gap_ns = Column(DURATION, "How long that gap lasts in all.")
 
 
-_LATE = [name for name in ActivityStrip.schema() if name.startswith("late_")]
 _HOST = {
     "runtime_ns": ("synchronizing", "runtime call"),
     "dataloader_ns": ("data loading",),
@@ -175,13 +155,13 @@ def _idle(trace: Trace, parts: pl.DataFrame, devices: Sequence[int], edges: Ints
     cell = (row * shape[1] + column).astype(np.int32)
     cause = parts["cause"].to_physical().to_numpy()[piece]
     sums: dict[str, Ints] = {}
-    for number, name in enumerate(CAUSES[1:], 1):
+    for number, name in enumerate(ActivityStrip.causes.names, 1):
         of_cause = cause == number
         length = scatter_add(cell[of_cause], (end - start)[of_cause], shape[0] * shape[1])
-        sums[f"{name.replace(' ', '_')}_ns"] = length.reshape(shape)
+        sums[name] = length.reshape(shape)
     late = cause == CAUSES.index("host late")
     activity_ns = host_activity(trace, pl.DataFrame({"start_ns": start[late], "end_ns": end[late]}))
-    for name, lengths in zip(_LATE, activity_ns.values(), strict=True):
+    for name, lengths in zip(ActivityStrip.activities.names, activity_ns.values(), strict=True):
         sums[name] = scatter_add(cell[late], lengths, shape[0] * shape[1]).reshape(shape)
     return sums
 

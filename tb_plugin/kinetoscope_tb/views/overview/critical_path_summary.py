@@ -19,8 +19,7 @@ from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
 from ...names import text
 from ...names.python_frames import function_name
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...table import Summary
 from ...trace import Trace
 from ...trace.steps import step_in_words, step_noun
 from ...view import Lead, View
@@ -59,30 +58,25 @@ _UNKNOWN = (
 )
 
 
-class CriticalPathSummary(Table):
-    """What the critical path of the complete steps mostly consists of, in one row."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(
-        colors={cause: color for cause, (_, color) in _CAUSES.items()},
-        action=None,
-    )
-
-    rule = Column(TEXT, "The cause of the largest part, as in the critical path by culprit.")
-    title = Column(PROSE, "The largest part of the path, or its culprit if that is a quarter of the path or more.")
-    evidence = Column(PROSE, "What is most of that, the other large parts, and the longest time in a row on the host.")
-    confidence = Column(
-        TEXT,
+class CriticalPathSummary(
+    Summary,
+    colors={cause: color for cause, (_, color) in _CAUSES.items()},
+    rule="The cause of the largest part, as in the critical path by culprit.",
+    title="The largest part of the path, or its culprit if that is a quarter of the path or more.",
+    evidence="What is most of that, the other large parts, and the longest time in a row on the host.",
+    confidence=(
         "low: most of the path is not in the recording, or waits that it doesn't explain, or launches aren't; else "
-        "high.",
-    )
-    view = Column(TEXT, "Id of the view that says what to do.")
+        "high."
+    ),
+    view="Id of the view that says what to do.",
+):
+    """What the critical path of the complete steps mostly consists of, in one row."""
 
 
 def critical_path_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no step has a path."""
     if lone_rows(trace).all() and trace.device_events.height:
-        return CriticalPathSummary.of(pl.DataFrame([_UNKNOWN], schema=CriticalPathSummary.schema(), orient="row"))
+        return CriticalPathSummary.of_row(_UNKNOWN)
     culprits, steps = path_culprits(trace), counted_steps(trace)
     path = path_explanation(trace).path.with_row_index("segment").cast({"segment": pl.Int64})
     path = path.select("segment", "start_ns", is_host=~pl.col("class").is_in(list(ON_DEVICE)))
@@ -90,8 +84,7 @@ def critical_path_summary(trace: Trace) -> pl.DataFrame:
     pieces = culprits.pieces.filter(pl.col("step").is_in(steps)).join(who, "culprit", maintain_order="left")
     pieces = pieces.join(path, "segment", maintain_order="left").filter(pl.col("dur_ns") > 0)
     pieces = pieces.with_columns(is_host=pl.col("is_host") & (pl.col("cause") != NOT_SHOWN))
-    rows = [] if pieces.is_empty() else [_row(trace, pieces, len(steps))]
-    return CriticalPathSummary.of(pl.DataFrame(rows, schema=CriticalPathSummary.schema(), orient="row"))
+    return CriticalPathSummary.of_row(None if pieces.is_empty() else _row(trace, pieces, len(steps)))
 
 
 def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
@@ -184,10 +177,10 @@ def _sums(pieces: pl.DataFrame, *by: str) -> pl.DataFrame:
 def _quote(trace: Trace, culprit: dict[str, Any]) -> str:
     """The name as code, that of a kernel readable; of what waited, that it did."""
     name = culprit["name"]
-    label = labels_of_kernels(trace).get(name, name).replace("`", "'")
+    label = labels_of_kernels(trace).get(name, name)
     short = label if len(label) <= _LONGEST_NAME else label[: _LONGEST_NAME - 1] + "…"
     is_before = culprit["cause"] in _BEFORE and trace.device_events["name"].is_in([name]).any()
-    return f"{'before ' if is_before else ''}`{short}`"
+    return f"{'before ' if is_before else ''}{text.code(short)}"
 
 
 VIEW = View(

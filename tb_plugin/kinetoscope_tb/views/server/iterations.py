@@ -9,7 +9,7 @@ from ...arrays.gather import fraction
 from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import busy_times, idle_times
 from ...measures.serving.iterations import CONFIDENCE, iteration_of, marks, server_iterations
-from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES
+from ...measures.time.idle_columns import IN_ITERATIONS
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
@@ -57,23 +57,7 @@ class Iterations(Table):
     )
     busy_ns = Column(DURATION, "Part of the total in which a kernel, copy or fill runs, of whatever launched it.")
     busy_frac = Column(FRACTION, "Busy / total.")
-    host_late_ns = Column(DURATION, "Idle in the total while nothing was queued, as in the view Idle and overlap.")
-    launch_latency_ns = Column(DURATION, "Idle just after the launch of what came next, as there.")
-    dependency_ns = Column(
-        DURATION, "Idle while queued work waited for another stream, as there.", title=CAUSE_WORDS["dependency"]
-    )
-    blocked_copy_ns = Column(
-        DURATION,
-        "Idle while queued and the host was in a copy or synchronizing call, as there.",
-        title=CAUSE_WORDS["blocked copy"],
-    )
-    graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
-    not_shown_ns = Column(
-        DURATION,
-        "Not in the recording: the device may have run work that wasn't, as there.",
-        title=CAUSE_WORDS["not shown"],
-    )
-    unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
+    idle = IN_ITERATIONS
     device_events = Column(COUNT, "Kernels, copies and fills launched inside it, by graphs too.")
     graph_launches = Column(COUNT, "Launches of CUDA or HIP graphs inside it.")
     name = Column(TEXT, "The annotation, or the Python function that ran it; missing if it was inferred.")
@@ -85,15 +69,12 @@ class Iterations(Table):
     )
 
 
-_PARTS = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
-
-
 def iterations(trace: Trace) -> pl.DataFrame:
     """Iterations in order of time."""
     frame = server_iterations(trace).frame
     start, end = frame["start_ns"].to_numpy(), frame["next_ns"].to_numpy()
     total = pl.col("total_ns")
-    idle = dict(zip(_PARTS, idle_times(trace, start, end).values(), strict=True))
+    idle = dict(zip(IN_ITERATIONS.names, idle_times(trace, start, end).values(), strict=True))
     table = frame.with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias("iteration"),
         total_ns=pl.Series(end - start),

@@ -11,8 +11,7 @@ from ...measures.recording.contents import has_device_iterations
 from ...measures.serving.limits import IDLE, phase_parts
 from ...measures.time.idle_causes import NOT_SHOWN, matters
 from ...names import text
-from ...pictures import Sentence
-from ...table import PROSE, TEXT, Column, Table
+from ...table import Summary
 from ...trace import Trace
 from ...view import Lead, View
 
@@ -20,27 +19,25 @@ _RULES = ("serving_phase", "server_load", "server_function", "missing_graphs")
 _MOST_NAMED = 3
 
 
-class LimitsSummary(Table):
+class LimitsSummary(
+    Summary,
+    colors={"device": "kernel", "host": "runtime", "unknown": "warning"},
+    rule="device, host, or unknown: where the largest part is.",
+    title="Tokens per second of that phase, if tokens were recorded, and what limits them.",
+    evidence="The numbers behind it.",
+    action="What to do; missing if advice says nothing of it.",
+    confidence="As in advice; low if advice says nothing of it.",
+    view="Id of the view that shows more.",
+):
     """What limits tokens per second in the phase that takes most of the time: as advice says, if it does."""
-
-    key, weight = ("rule",), None
-    picture = Sentence(
-        colors={"device": "kernel", "host": "runtime", "unknown": "warning"},
-    )
-
-    rule = Column(TEXT, "device, host, or unknown: where the largest part is.")
-    title = Column(PROSE, "Tokens per second of that phase, if tokens were recorded, and what limits them.")
-    evidence = Column(PROSE, "The numbers behind it.")
-    action = Column(PROSE, "What to do; missing if advice says nothing of it.")
-    confidence = Column(TEXT, "As in advice; low if advice says nothing of it.")
-    view = Column(TEXT, "Id of the view that shows more.")
 
 
 def limits_summary(trace: Trace) -> pl.DataFrame:
     """One row, or none."""
     parts = phase_parts(trace, of="steady")
-    rows = [] if parts.is_empty() else [_row(trace, parts.filter(pl.col("whole") == parts["whole"].max()))]
-    return LimitsSummary.of(pl.DataFrame(rows, schema=LimitsSummary.schema(), orient="row"))
+    if parts.is_empty():
+        return LimitsSummary.of_row(None)
+    return LimitsSummary.of_row(_row(trace, parts.filter(pl.col("whole") == parts["whole"].max())))
 
 
 def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from ...measures.recording.contents import has_iterations
 from ...measures.serving.costs import DEVICE_WORK, busy_times, family_times, gap_causes, idle_times
 from ...measures.serving.iterations import Iterations, iteration_of, marks, server_iterations
 from ...measures.serving.steadiness import STEADY
-from ...measures.time.idle_causes import CAUSE_WORDS, CAUSES
+from ...measures.time.idle_columns import IN_ITERATIONS
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ...trace import Trace
@@ -70,23 +70,7 @@ class Phases(Table):
     gap_unrecorded_ns = Column(
         DURATION, "The same: nothing was recorded: it waited for a request, or ran Python without with_stack=True."
     )
-    host_late_ns = Column(DURATION, "Idle in the total while nothing was queued, as in the view Idle and overlap.")
-    launch_latency_ns = Column(DURATION, "Idle just after the launch of what came next, as there.")
-    dependency_ns = Column(
-        DURATION, "Idle while queued work waited for another stream, as there.", title=CAUSE_WORDS["dependency"]
-    )
-    blocked_copy_ns = Column(
-        DURATION,
-        "Idle while queued and the host was in a copy or synchronizing call, as there.",
-        title=CAUSE_WORDS["blocked copy"],
-    )
-    graph_launch_ns = Column(DURATION, "Idle while the call that launches the next graph hadn't returned, as there.")
-    not_shown_ns = Column(
-        DURATION,
-        "Not in the recording: the device may have run work that wasn't, as there.",
-        title=CAUSE_WORDS["not shown"],
-    )
-    unexplained_ns = Column(DURATION, "Idle while queued and waiting for nothing recorded, as there.")
+    idle = IN_ITERATIONS
     attention_ns = Column(
         DURATION, "Sum of the kernels that compute attention, rotate queries and keys, or use the KV cache, by name."
     )
@@ -99,10 +83,9 @@ class Phases(Table):
     copy_ns = Column(DURATION, "Sum of the copies and fills that were launched inside the iterations.")
 
 
-_IDLE = [f"{cause.replace(' ', '_')}_ns" for cause in CAUSES]
 _GAPS = [name for name in Phases.schema() if name.startswith("gap_") and name != "gap_ns"]
 _FAMILIES = [f"{work}_ns" for work in DEVICE_WORK]
-_SUMS = ["total_ns", "busy_ns", "gap_ns", *_GAPS, *_IDLE, *_FAMILIES]
+_SUMS = ["total_ns", "busy_ns", "gap_ns", *_GAPS, *IN_ITERATIONS.names, *_FAMILIES]
 
 
 def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:
@@ -130,7 +113,7 @@ def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataF
 def _costs(trace: Trace, iterations: Iterations) -> pl.DataFrame:
     """Phase, part, batch, tokens and all amounts of each iteration."""
     start, end = iterations.frame["start_ns"].to_numpy(), iterations.frame["next_ns"].to_numpy()
-    idle = zip(_IDLE, idle_times(trace, start, end).values(), strict=True)
+    idle = zip(IN_ITERATIONS.names, idle_times(trace, start, end).values(), strict=True)
     gaps = zip(_GAPS, gap_causes(trace, iterations).values(), strict=True)
     families = zip(_FAMILIES, family_times(trace, iterations).values(), strict=True)
     return iterations.frame.select(
