@@ -30,6 +30,7 @@ def test_a_part_of_a_bar_opens_its_row_which_leads_to_the_timeline(app: App):
     page = app.open("critical_path")
     parts = page.get_by_role("group", name="Parts of Average step").get_by_role("button")
     name = parts.first.get_attribute("aria-label").partition(":")[0]
+    expect(parts.first).to_have_text("nothing recorded · 750 µs")
     parts.first.click()
     app.settle()
     expect(page.locator("tr.row[aria-selected=true]").first).to_contain_text(name)
