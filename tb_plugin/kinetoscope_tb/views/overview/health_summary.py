@@ -1,0 +1,64 @@
+"""Trace health in a sentence: how much of the steps is doubtful, or that nothing is."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ...advice.facts import Facts
+from ...advice.faults import EVERYTHING, Faults
+from ...diagnostics.diagnose import diagnose
+from ...names.text import capitalize, times
+from ...pictures import Sentence
+from ...table import PROSE, TEXT, Column, Table
+from ...trace import Diagnostic, Trace
+from ...view import Lead, View
+
+_TITLES = {
+    "loss": "Data of this recording is gone.",
+    "warning": "Some numbers of this recording are off or missing.",
+    "note": "Nothing of this recording was lost or repaired: its numbers are as recorded.",
+}
+"""What the most serious level means."""
+
+
+class HealthSummary(Table):
+    """Whether the numbers of a recording can be trusted."""
+
+    key, weight = ("rule",), None
+    picture = Sentence(colors={"loss": "warning", "note": "line"}, action=None)
+
+    rule = Column(TEXT, "The most serious level of the findings: `loss`, `warning` or `note`.")
+    title = Column(PROSE, "How much of the steps is doubtful; if that is too little to matter, what the level means.")
+    evidence = Column(PROSE, "Why it is doubtful, the consequence of the first finding, or the number of notes.")
+    confidence = Column(TEXT, "Always high.")
+    view = Column(TEXT, "Id of the view that lists all findings.")
+
+
+def health_summary(trace: Trace) -> pl.DataFrame:
+    """One row; none if nothing was found."""
+    diagnostics = diagnose(trace)
+    rows = [(diagnostics[0].level, *_sentences(trace, diagnostics), "high", "health")] if diagnostics else []
+    return HealthSummary.of(pl.DataFrame(rows, schema=HealthSummary.schema(), orient="row"))
+
+
+def _sentences(trace: Trace, diagnostics: list[Diagnostic]) -> tuple[str, str]:
+    """The title and its evidence."""
+    part, _, reason = Faults(Facts(trace), diagnostics).doubt(EVERYTHING).partition(": ")
+    if part:
+        return f"{part}.", capitalize(reason)
+    level = diagnostics[0].level
+    return _TITLES[level], f"{times(len(diagnostics), 'note')} below." if level == "note" else diagnostics[
+        0
+    ].consequence
+
+
+VIEW = View(
+    health_summary,
+    table=HealthSummary,
+    title="Trace health in a sentence",
+    entry="Trace health",
+    place=Lead("health"),
+    hint="Nothing was lost or repaired: the numbers are as recorded.",
+    within="recording",
+    reads_captures=True,
+)
