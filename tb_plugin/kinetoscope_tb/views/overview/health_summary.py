@@ -46,10 +46,9 @@ def _sentences(trace: Trace, diagnostics: list[Diagnostic]) -> tuple[str, str]:
     part, _, reason = Faults(Facts(trace), diagnostics).doubt(EVERYTHING).partition(": ")
     if part:
         return f"{part}.", capitalize(reason)
-    level = diagnostics[0].level
-    return _TITLES[level], f"{times(len(diagnostics), 'note')} below." if level == "note" else diagnostics[
-        0
-    ].consequence
+    first = diagnostics[0]
+    reason = f"{times(len(diagnostics), 'note')} below." if first.level == "note" else first.consequence
+    return _TITLES[first.level], reason
 
 
 VIEW = View(
