@@ -45,6 +45,13 @@ def test_labels_of_a_roofline_do_not_cover_each_other(app: App):
             assert is_aside or a["y"] >= b["y"] + b["height"] - 1 or b["y"] >= a["y"] + a["height"] - 1
 
 
+def test_names_of_roofs_are_drawn_over_points(app: App):
+    page = app.open("operator_efficiency", run="matmuls")
+    drawn = page.locator(".roofline circle, .roofline text.strong").evaluate_all("all => all.map(one => one.tagName)")
+    assert drawn == sorted(drawn)
+    assert len({*drawn}) == 2
+
+
 def test_work_without_flops_has_a_level_roof_of_its_own_once_the_rest_is_filtered_out(app: App):
     page = app.open("operator_efficiency", run="without_flops")
     chart = page.locator(".roofline")

@@ -30,10 +30,19 @@ def test_a_part_of_a_bar_opens_its_row_which_leads_to_the_timeline(app: App):
     page = app.open("critical_path")
     parts = page.get_by_role("group", name="Parts of Average step").get_by_role("button")
     name = parts.first.get_attribute("aria-label").partition(":")[0]
+    expect(parts.first).to_have_text("nothing recorded · 750 µs")
     parts.first.click()
     app.settle()
     expect(page.locator("tr.row[aria-selected=true]").first).to_contain_text(name)
     expect(page.get_by_role("button", name="Show in the timeline").first).to_be_visible()
+
+
+def test_what_a_step_would_save_takes_one_line_at_1024_pixels(app: App):
+    app.page.set_viewport_size({"width": 1024, "height": 768})
+    page = app.open("critical_path")
+    saved = page.locator(".sliders output", has_text=" to ")
+    expect(saved).not_to_have_count(0)
+    assert all(line.bounding_box()["height"] < 30 for line in saved.all())
 
 
 def test_each_part_of_the_bar_has_a_slider_and_its_name_in_the_table(app: App):

@@ -127,7 +127,7 @@ def test_curves_are_accessible(app: App, view: str, scheme: str):
 
 def test_a_share_has_its_mean_and_a_level_has_none(app: App):
     page = app.open("gpu_activity")
-    caption = page.locator("figcaption", has_text="Device 0")
+    caption = page.locator("figcaption", has_text="GPU 0")
     expect(caption).to_contain_text(re.compile(r"Utilization [\d.]+\s% to [\d.]+\s%, mean [\d.]+\s%"))
     page = app.open("memory_curve", run="memory")
     expect(page.locator("figcaption").first).to_contain_text(" to ")

@@ -49,6 +49,13 @@ def test_an_old_address_opens_its_entry_and_tab(app: App, old: dict[str, str], e
     expect(current).to_contain_text(entry)
 
 
+def test_most_entries_are_in_sight_at_200_percent(app: App):
+    app.page.set_viewport_size({"width": 720, "height": 450})
+    page = app.open("overview")
+    entry = page.get_by_role("navigation", name="Views").get_by_role("button", name="Operators")
+    assert entry.evaluate("entry => entry.getBoundingClientRect().bottom") < 450
+
+
 def test_the_panel_lists_what_the_trace_has_and_folds_the_rest(app: App):
     page = app.open("overview", run="cpu_only")
     entries = ["Overview", "Timeline", "Critical path", "Operators", "Annotations", "Trace health"]

@@ -62,6 +62,7 @@ def test_a_doubtful_path_is_not_stated_in_bold_and_its_doubt_stands_once(page: P
     expect(page.get_by_role("treegrid")).not_to_have_count(0)
     assert sentence.evaluate("sentence => getComputedStyle(sentence).fontWeight") == "400"
     expect(page.get_by_text("100 of 250 launches")).to_have_count(1)
+    assert "\u00a0%" in page.locator(".doubt").inner_text()  # a number and its unit stay on one line
 
 
 def test_a_doubt_that_stands_above_a_page_is_not_repeated_above_its_parts(page: Page, lost: str) -> None:

@@ -334,6 +334,24 @@ def test_the_step_chart_tells_each_step_by_arrow_keys(app: App):
     expect(page.get_by_role("tooltip")).to_contain_text("Step 2")
 
 
+def test_notes_of_trace_health_are_sorted_by_level_and_wide_enough_to_read_at_200_percent(app: App):
+    app.page.set_viewport_size({"width": 720, "height": 900})
+    page = app.open("health")
+    expect(page.locator("td.prose").first).to_be_visible()
+    expect(page.locator("th[aria-sort]")).to_have_count(0)
+    assert all(note.bounding_box()["width"] >= 200 for note in page.locator("td.prose").all())
+
+
+def test_categories_that_take_nothing_of_any_step_are_hidden(app: App):
+    page = app.open("steps", run="cpu_only")
+    expect(page.get_by_role("columnheader", name="CPU Exec")).to_have_count(1)
+    expect(page.get_by_role("columnheader", name="Kernel")).to_have_count(0)
+    expect(page.locator(".sums")).to_contain_text("columns hidden")
+    page.locator(".columns summary").click()
+    page.get_by_label("Kernel", exact=True).check()
+    expect(page.get_by_role("columnheader", name="Kernel")).to_have_count(1)
+
+
 def test_another_run_keeps_view_filter_and_order(app: App):
     page = app.open("operators", filter="aten", sort="-calls")
     page.get_by_label("Span").select_option("9")

@@ -26,6 +26,7 @@ COLUMNS_BY_NAME = {
     "views/overview": ("*", OVERVIEW),
     "api/row_slices.ts": ("kind", "`except_kind` of the catalogue is a value of that column"),
     "charts/curve_chart.tsx": ("from_ns", "a parameter: a curve with one can be narrowed to a time"),
+    "charts/curve_lines.ts": ("device", "its number is headed by what its vendor calls it: GPU 0, NPU 0"),
     "charts/flame_graph.tsx": ("file kind line", "what a box of a flame graph is: rows of any tree may have them"),
     "charts/run_chart.tsx": ("step_ns", "of the answer about many runs, which is no view"),
     "charts/idle_bars.tsx": ("communication_ns device exposed_communication_ns step", "the sentence above such bars"),

@@ -15,7 +15,6 @@ import type {
 import { ABOUT, inWordsOf } from "./advice_words.ts";
 import { cachedAnswer, useResource } from "./resource.ts";
 import { trace, workersOf } from "./router.ts";
-import { matrixUnits } from "../format/vendor_words.ts";
 
 /** The place of a trace, and the version of its file. */
 export interface TracePlace {
@@ -42,11 +41,6 @@ export function cachedTable(view: string): Table | null {
   const { version, ...place } = trace.value;
   const answer = cachedAnswer({ route: "view", query: { view, ...place }, version: `${version} ` });
   return answer?.state === "ready" ? answer as Table : null;
-}
-
-/** What people call the devices: a GPU, unless the page knows that its vendor makes others. */
-export function deviceNoun(): string {
-  return { "tensor cores": "GPU", "matrix cores": "GPU", "cube units": "NPU" }[matrixUnits.value] ?? "Device";
 }
 
 type Ready = { state: "ready"; view?: string };

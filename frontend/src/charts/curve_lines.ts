@@ -3,6 +3,7 @@
 import type { PictureOf, Table } from "../api/types.ts";
 import type { DrawnColumn, Ready } from "../table/columns.ts";
 import { exact, type Kind, label, quantity, type Value } from "../format/numbers.ts";
+import { deviceNoun } from "../format/vendor_words.ts";
 import { roundStep } from "./chart_geometry.ts";
 
 export interface Line {
@@ -33,7 +34,7 @@ export interface Panel {
 }
 
 const nameOf = ({ name, kind }: DrawnColumn, value: Value): string =>
-  kind === "text" ? String(value) : `${label(name)} ${value}`;
+  kind === "text" ? String(value) : `${name === "device" ? deviceNoun() : label(name)} ${value}`;
 
 /** Rows grouped by the series columns, in the order of the table. */
 function groups(series: DrawnColumn[], count: number): Map<string, number[]> {

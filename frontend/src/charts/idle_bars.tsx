@@ -2,11 +2,11 @@
 
 import { h } from "preact";
 import type { PictureOf } from "../api/types.ts";
-import { deviceNoun } from "../app/answers.ts";
 import { exact, percent, quantity, scaled, scaleFor, unbroken, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
 import { mostCauses, timePart } from "../format/time_parts.ts";
+import { deviceNoun } from "../format/vendor_words.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
 

@@ -2,7 +2,6 @@
 
 import { Fragment, h } from "preact";
 import type { PictureOf } from "../api/types.ts";
-import { deviceNoun } from "../app/answers.ts";
 import { decimal, quantity } from "../format/numbers.ts";
 import { readableName } from "../format/readable_names.ts";
 import type { DrawnTable } from "../table/rows.ts";
@@ -11,6 +10,7 @@ import { useTableScope } from "../table/table_scope.tsx";
 import { cutName } from "../ui/measure.ts";
 import { Legend, StackedBar } from "./stacked_bar.tsx";
 import { timePart } from "../format/time_parts.ts";
+import { deviceNoun } from "../format/vendor_words.ts";
 
 const MOST = 8;
 const NAME = 200; // pixels

@@ -122,29 +122,15 @@ function roofLabels({ marks, x, y, inside, radius }: Plot): RoofLabel[] {
   return [...labels, { text, at, angle: (angle * 180) / Math.PI }];
 }
 
-function Roofs({ plot, labels }: { plot: Plot; labels: RoofLabel[] }) {
-  const roofs = roofsOf(plot.marks);
+function Roofs(plot: Plot) {
   return (
     <g aria-hidden="true">
-      {roofs.map(({ format, rate, bandwidth }, i) => (
+      {roofsOf(plot.marks).map(({ format, rate, bandwidth }, i) => (
         <g key={`${format} ${rate} ${bandwidth}`}>
           <path class="roof" d={outline(plot, bandwidth, rate, 1)} />
           {i === 0 && <path class="roof half" d={outline(plot, bandwidth, rate, 0.5)} />}
         </g>
       ))}
-      {labels.map(({ text, at, angle }) =>
-        angle
-          ? (
-            <text
-              key={text}
-              class="strong"
-              transform={`translate(${at.left + 8} ${at.top + at.height}) rotate(${angle})`}
-            >
-              {text}
-            </text>
-          )
-          : <text key={text} class="strong" x={at.left} y={at.top + LINE - 4}>{text}</text>
-      )}
     </g>
   );
 }
@@ -161,9 +147,9 @@ function roofLine({ marks, x, y, inside: { left, width } }: Plot): Rectangle[] {
   });
 }
 
-/** The largest points with their share of the roof, as far as there is room. */
-function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameOf: (row: number) => string }) {
-  const { marks, x, y, radius, inside } = plot;
+/** The names of the roofs, over points, and the largest points with their share of the roof, as far as there is room. */
+function Labels({ plot, nameOf }: { plot: Plot; nameOf: (row: number) => string }) {
+  const { marks, x, y, radius, inside } = plot, roofs = roofLabels(plot);
   const largest = marks.toSorted((a, b) => b.time - a.time).slice(0, MOST_LABELS);
   const texts = largest.map(({ row, share, time }) => [
     cutText(nameOf(row), LABEL, 12),
@@ -178,6 +164,19 @@ function Labels({ plot, roofs, nameOf }: { plot: Plot; roofs: RoofLabel[]; nameO
   const placed = placeLabels(largest.map(pointOf), sizes, inside, occupied);
   return (
     <g aria-hidden="true">
+      {roofs.map(({ text, at, angle }) =>
+        angle
+          ? (
+            <text
+              key={text}
+              class="strong"
+              transform={`translate(${at.left + 8} ${at.top + at.height}) rotate(${angle})`}
+            >
+              {text}
+            </text>
+          )
+          : <text key={text} class="strong" x={at.left} y={at.top + LINE - 4}>{text}</text>
+      )}
       {placed.map((at, i) =>
         at && texts[i]!.map((line, number) => (
           <text
@@ -249,7 +248,6 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
     `Roofline with ${plural(marks.length, "point")}`,
     (row) => tip(marks.find((mark) => mark.row === row)!),
   );
-  const labels = roofLabels(plot);
   return (
     <figure class="card roofline plot">
       <figcaption>
@@ -260,7 +258,7 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
         {width > 0 && (
           <svg width={width} height={HEIGHT} aria-hidden="true">
             <Grid {...plot} />
-            <Roofs plot={plot} labels={labels} />
+            <Roofs {...plot} />
             {byTime.map((mark) => (
               <circle
                 key={mark.row}
@@ -273,7 +271,7 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
                 onClick={() => open(mark.row)}
               />
             ))}
-            <Labels plot={plot} roofs={labels} nameOf={ready.nameOf} />
+            <Labels plot={plot} nameOf={ready.nameOf} />
           </svg>
         )}
       </div>

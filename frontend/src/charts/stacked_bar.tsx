@@ -73,7 +73,7 @@ export function StackedBar(
     }
     return (
       <button key={i} type="button" {...look} aria-label={partText(part, whole)} onClick={() => onPick(row)}>
-        {fitting(`${name} · ${scaled(value, units!)}`)}
+        {fitting(`${name} · ${scaled(value, units!)} ${units!.unit}`)}
       </button>
     );
   });

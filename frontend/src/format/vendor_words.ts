@@ -13,3 +13,9 @@ export const inVendorWords = (text: string): string =>
   matrixUnits.value === TENSOR_CORES
     ? text
     : text.replaceAll(TENSOR_CORES, matrixUnits.value).replace(/^TC\b/, capitalized(matrixUnits.value));
+
+/** What people call the devices: a GPU, unless their vendor makes others, or isn't known. */
+export function deviceNoun(): string {
+  const units = matrixUnits.value;
+  return units === "cube units" ? "NPU" : units.startsWith("tensor or") ? "Device" : "GPU";
+}

@@ -150,7 +150,9 @@ function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree |
     values,
     scale: scaleOf(column, values, table),
     isNumeric,
-    isConstant: !isNumeric && values.length > FEW && values.every((value) => value === values[0]),
+    isConstant: isNumeric
+      ? picture?.kind === "step_columns" && !values.some(Boolean)
+      : values.length > FEW && values.every((value) => value === values[0]),
     bar: isShare && !isEdge ? bar(column, values) : null,
     isSummed: column.adds_up !== false && rowsAddUp(column, table, tree) && picture?.kind !== "heatmap" &&
       (isShare || (!tree && COUNTED.has(column.name))),

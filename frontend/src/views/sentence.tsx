@@ -109,7 +109,7 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
       label={label}
       color={`var(--${picture.colors[rule!] ?? rule})`}
       title={title!}
-      doubt={note}
+      doubt={unbroken(note)}
       evidence={evidence + more}
       action={hasSaving || isOwn || !picture.amounts ? action : ""}
     >

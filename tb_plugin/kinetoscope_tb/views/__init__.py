@@ -132,6 +132,7 @@ EVERY_VIEW = Views(
     "distributed.topology",
     "distributed.clocks",
     "overview.health",
+    "overview.health_summary",
     "distributed.run_health",
     "overview.environment",
 )

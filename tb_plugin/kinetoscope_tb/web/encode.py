@@ -136,7 +136,8 @@ def _hint_for(view: View, trace: Trace, *, is_alone: bool) -> str | None:
         return _ONLY_RANK
     if view.needs in (has_several_workers, has_several_times):
         return view.hint
-    return None if has_communication(trace) else _ONE_RANK
+    are_ranks_absent = view.level and trace.meta.world_size  # the badge counts what is wrong with the run
+    return None if are_ranks_absent or has_communication(trace) else _ONE_RANK
 
 
 def _is_missing(view: View, trace: Trace) -> bool:

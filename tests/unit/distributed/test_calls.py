@@ -118,6 +118,19 @@ def test_an_empty_message_without_a_kernel_is_not_lost():
     assert rules(elements=8) == (1, 1)
 
 
+@pytest.mark.parametrize(("world", "rules"), [(4, ["missing_ranks", "transfers_lost"]), (1, [])])
+def test_a_collective_without_a_kernel_is_no_loss_for_a_job_of_one_rank(world, rules):
+    trace = (
+        distributed(("0", [*range(world)]), rank=0, world=world)
+        .op("record_param_comms", 100, 50, **comms("allreduce"))
+        .launch(110, 10, 1)
+        .kernel(RING, 200, 100, 1)
+        .op("record_param_comms", 500, 50, **comms("all_to_allv"))
+        .build()
+    )
+    assert [found.rule for found in diagnose_run(Ranks("r", (Member("rank0", "1", 0, summary(trace)),)))] == rules
+
+
 def test_kernels_that_a_graph_launched_are_calls_of_their_own():
     trace = (
         distributed(("0", [0, 1, 2, 3]))

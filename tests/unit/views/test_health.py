@@ -4,6 +4,7 @@ from kinetoscope_tb.diagnostics.diagnose import diagnose
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views.overview.environment import environment
 from kinetoscope_tb.views.overview.health import health
+from kinetoscope_tb.views.overview.health_summary import health_summary
 from support.build import TraceBuilder, same
 
 COLLECTIVE = {"Collective name": "allreduce", "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8}
@@ -233,3 +234,25 @@ def test_the_environment_says_what_the_file_says():
         File          built.pt.trace.json
         """,
     )
+
+
+def sentence(builder):
+    return health_summary(builder.build()).select("rule", "title", "evidence").rows()
+
+
+def test_a_sentence_says_how_much_of_the_steps_is_doubtful_and_why():
+    usual = {"usual_step": {"median_ns": 6 * 10**6, "steps": 40}}
+    slowed = TraceBuilder(kinetoscope=usual).step(1, 0, 8 * 10**6).allocations(500, 0, 8 * 10**6)
+    ((rule, title, evidence),) = sentence(slowed.launch(0, 5_000, 1).kernel("k", 10_000, 4 * 10**6, 1))
+    assert (rule, title) == ("warning", "Up to 25 % of recorded step 1 is doubtful.")
+    assert evidence.startswith("The average recorded step takes 8 ms instead of 6 ms without the profiler, and devices")
+
+
+def test_without_doubt_the_sentence_says_what_the_most_serious_level_means():
+    overlapping = healthy().op("b", 55, 20)
+    consequence = health(overlapping.build())["consequence"][0]
+    assert sentence(overlapping) == [("warning", "Some numbers of this recording are off or missing.", consequence)]
+    assert sentence(TraceBuilder().step(1, 0, 100).op("a", 10, 50)) == [
+        ("note", "Nothing of this recording was lost or repaired: its numbers are as recorded.", "3 notes below.")
+    ]
+    assert sentence(healthy()) == []

@@ -125,9 +125,7 @@ def test_calls_that_launch_nothing_have_no_histogram():
 
 def test_a_sentence_says_how_long_launching_keeps_a_device_idle_and_which_work_is_shorter():
     (row,) = launches_summary(queue().build()).rows(named=True)
-    assert (
-        row["title"] == "Launch latency and graph launches keep device 0 idle for 17.5 % of the time: 35 ns of 200 ns."
-    )
+    assert row["title"] == "Launch latency keeps GPU 0 idle for 17.5 % of the time: 35 ns of 200 ns."
     assert row["evidence"] == (
         "Of the calls that launch work, `cudaLaunchKernel` takes the host longest: 30 ns in 3 calls. "
         "33.3 % of 3 launching calls took longer than their work. Launched work in all: 120 ns."
@@ -137,7 +135,19 @@ def test_a_sentence_says_how_long_launching_keeps_a_device_idle_and_which_work_i
 def test_launching_that_no_device_waits_for_is_said_to_keep_none_idle():
     busy = TraceBuilder().op("a", 0, 100).launch(0, 10, 1).kernel("k", 0, 100, 1)
     (row,) = launches_summary(busy.build()).rows(named=True)
-    assert row["title"] == "Launch latency and graph launches keep no device idle."
+    assert row["title"] == "Launch latency keeps no device idle."
+
+
+def test_graph_launches_are_named_where_there_are_any():
+    replay = TraceBuilder().op("a", 0, 100).launch(10, 10, 1, name="hipGraphLaunch").kernel("k", 30, 60, 1)
+    (row,) = launches_summary(replay.build()).rows(named=True)
+    assert row["title"].startswith("Launch latency and graph launches keep GPU 0 idle for ")
+
+
+def test_a_device_of_an_unknown_vendor_is_called_a_device():
+    own = TraceBuilder().op("a", 0, 100).launch(10, 10, 1, name="runFunction").kernel("k", 30, 60, 1)
+    (row,) = launches_summary(own.build()).rows(named=True)
+    assert row["title"].startswith("Launch latency keeps device 0 idle for ")
 
 
 def test_where_launches_are_missing_nothing_is_said_of_them():

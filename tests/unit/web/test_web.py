@@ -139,6 +139,14 @@ def test_what_the_badge_counts_of_a_run_is_shown_where_its_workers_are_no_ranks_
     assert "stragglers" in missing
 
 
+@pytest.mark.parametrize(("world_size", "is_shown"), [(None, False), (1, False), (8, True)])
+def test_what_the_badge_counts_of_ranks_without_a_trace_is_shown_for_a_rank_without_communication(world_size, is_shown):
+    info = {} if world_size is None else {"rank": 0, "world_size": world_size}
+    quiet = TraceBuilder(distributedInfo=info).op("aten::add", 0, 5).build()
+    missing = encode.state(quiet, "a.json", EVERY_VIEW, compute(VIEWS["health"], quiet, {}))["missing"]
+    assert ("run_health" not in missing) is is_shown
+
+
 @pytest.mark.parametrize(
     ("names", "world_size", "has_ranks"),
     [

@@ -7,6 +7,7 @@ import { useAnswer } from "../../app/answers.ts";
 import { address, go, openView, slicesIn, stepWord, viewOfPanel } from "../../app/router.ts";
 import { readableName } from "../../format/readable_names.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
+import { deviceNoun } from "../../format/vendor_words.ts";
 import { filterRows, parseFilter } from "../../table/order.ts";
 import { type Gap, gapState, gapText, rowOf } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
@@ -47,7 +48,7 @@ function Row({ gap, source, most }: { gap: Gap; source: Source; most: number }) 
         {quantity(Number(dur_ns), "duration")}
       </button>
       <span class="quiet">
-        GPU {device}
+        {deviceNoun()} {device}
         {step !== null && `, ${stepWord.value} ${step}`}
       </span>
       <span>

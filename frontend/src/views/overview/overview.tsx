@@ -1,10 +1,11 @@
 import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
-import { deviceNoun, tableOf, useAnswer, useSummary } from "../../app/answers.ts";
+import { tableOf, useAnswer, useSummary } from "../../app/answers.ts";
 import { foreignWriter, isFindingViews, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { idInWords } from "../../format/readable_names.ts";
+import { deviceNoun } from "../../format/vendor_words.ts";
 import { AnswerView } from "../../ui/status.tsx";
 import { Sentence } from "../sentence.tsx";
 import { Part } from "../view_page.tsx";

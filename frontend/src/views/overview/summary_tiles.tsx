@@ -1,9 +1,9 @@
 import { h } from "preact";
 import type { Table } from "../../api/types.ts";
-import { deviceNoun, type ShownAnswer, tableOf } from "../../app/answers.ts";
+import { type ShownAnswer, tableOf } from "../../app/answers.ts";
 import { decimal, percent, quantity, scaled, scaleFor } from "../../format/numbers.ts";
 import { capitalized } from "../../format/steps.ts";
-import { matrixUnits } from "../../format/vendor_words.ts";
+import { deviceNoun, matrixUnits } from "../../format/vendor_words.ts";
 import type { Unit } from "./step_unit.ts";
 
 interface Tile {

@@ -106,10 +106,10 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
     count, recorded_ns = steps.recorded_count, round(times.steps_ns / steps.recorded_count)
     usual_ns = steps.mean_ns(recorded_ns)
     cost = recorded_ns - usual_ns
-    fact = f"The average recorded step takes {text.time(recorded_ns)}, and one without the profiler "
-    fact += f"{text.time(usual_ns)} ({_by(steps)})"
-    slows = f"recording costs the host {text.time(cost)} per step"
-    affected_ns, consequence, clause = cost * count, "Host times include it.", f"{fact}, so {slows}"
+    fact = f"The average recorded step takes {text.time(recorded_ns)}"
+    usual_time = text.time(usual_ns)
+    clause = f"{fact} instead of {usual_time}{'' if steps.is_explained else ' or more'} without the profiler"
+    affected_ns, consequence = cost * count, "Host times include it."
     if times.start.size and times.steps_ns:
         share, usual_share = _idle_shares(times, cost * count)
         affected_ns = round((share - usual_share) * times.steps_ns)
@@ -124,7 +124,8 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
     yield Diagnostic(
         "recording_slows_steps",
         count,
-        f"{fact}: {slows}. {consequence} {_FEWER_OPTIONS}",
+        f"{fact}, and one without the profiler {usual_time} ({_by(steps)}): recording costs the host "
+        f"{text.time(cost)} per step. {consequence} {_FEWER_OPTIONS}",
         fault=Fault(clause, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True, cost_ns=cost * count),
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from ...measures.calls.launch_totals import launch_totals
-from ...measures.recording.contents import has_launches
+from ...measures.recording.contents import has_graphs, has_launches
 from ...measures.recording.lost_launches import are_launches_known
+from ...measures.recording.vendor import device_noun
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import NOT_SHOWN, gap_parts, matters
 from ...names.text import code, percent, time, times
@@ -55,13 +56,14 @@ def _title(trace: Trace) -> tuple[str, str]:
     )
     is_hidden = any(matters(hidden_ns, windows.length_ns) for hidden_ns in sums["hidden_ns"])
     confidence, least = ("low", "at least ") if is_hidden else ("high", "")
+    causes = "Launch latency and graph launches keep" if has_graphs(trace) else "Launch latency keeps"
     if not sums["idle_ns"].sum():
         none = "no device idle in what was recorded" if is_hidden else "no device idle"
-        return f"Launch latency and graph launches keep {none}.", confidence
+        return f"{causes} {none}.", confidence
     device, idle_ns = sums.select("device", "idle_ns").row(0)
-    whole_ns = windows.length_ns
+    noun, whole_ns = device_noun(trace).replace("Device", "device"), windows.length_ns
     share = f"{least}{percent(idle_ns / whole_ns)} of the time: {time(idle_ns)} of {time(whole_ns)}"
-    return f"Launch latency and graph launches keep device {device} idle for {share}.", confidence
+    return f"{causes} {noun} {device} idle for {share}.", confidence
 
 
 def _evidence(totals: pl.DataFrame) -> str:

@@ -17,7 +17,7 @@ from ...view import Tab, View
 class Health(Table):
     """What was lost, repaired or left out of the trace, and what that means for the numbers."""
 
-    key, weight = ("rule",), "count"
+    key = ("rule",)
 
     rule = Column(TEXT, "Id of the rule.", shown_as="id")
     level = Column(TEXT, "loss: data is gone; warning: some numbers are off or missing; note: good to know.")
