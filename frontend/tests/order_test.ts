@@ -1,12 +1,15 @@
 import { deepStrictEqual as same, match, strictEqual as is } from "node:assert/strict";
-import { ColumnRanks, filterRows, nextSort, parseFilter, parseSort, printSort, sortRows } from "../src/table/order.ts";
+import { ColumnRanks, filterRows, findRows, nextSort, parseFilter, printSort, sortRows } from "../src/table/order.ts";
+import { finish } from "../src/table/time_slices.ts";
 import type { Value } from "../src/format/numbers.ts";
 import CASES from "./filters.json" with { type: "json" };
 
 const ranks = (values: Value[]) => new ColumnRanks({ only: values }).of("only");
 
 const { texts: TEXTS, matches: MATCHES } = CASES;
-const rows = (filter: string) => [...filterRows(parseFilter(filter), TEXTS, TEXTS.map((text) => text.toLowerCase()))];
+const LOWER = TEXTS.map((text) => text.toLowerCase());
+const rows = (filter: string) => [...finish(filterRows(parseFilter(filter), TEXTS, LOWER))];
+const sorted = (...of: Parameters<typeof sortRows>) => [...finish(sortRows(...of))];
 
 Deno.test("a filter lets the same texts through as the server's search", () => {
   for (const [filter, expected] of MATCHES) same(rows(filter as string), expected, `the filter ${filter}`);
@@ -20,19 +23,19 @@ Deno.test("a broken pattern is reported and hides nothing", () => {
 Deno.test("missing values come last in both directions, equal rows stay in place", () => {
   const rank = ranks([3, null, 1, 3]);
   const all = Uint32Array.of(0, 1, 2, 3);
-  same([...sortRows(all, [{ rank, descending: false }])], [2, 0, 3, 1]);
-  same([...sortRows(all, [{ rank, descending: true }])], [0, 3, 2, 1]);
+  same(sorted(all, [{ rank, descending: false }]), [2, 0, 3, 1]);
+  same(sorted(all, [{ rank, descending: true }]), [0, 3, 2, 1]);
 });
 
 Deno.test("texts sort by the numbers in them", () => {
   const rank = ranks(["step 10", "step 9", null]);
-  same([...sortRows(Uint32Array.of(0, 1, 2), [{ rank, descending: false }])], [1, 0, 2]);
+  same(sorted(Uint32Array.of(0, 1, 2), [{ rank, descending: false }]), [1, 0, 2]);
 });
 
 Deno.test("texts sort by their words in any case, and by numbers of any length", () => {
   const texts = ["b", "A 10", "a 9", "a", "B 2", "a 123456789012", "a9b", "a10b", "a-b"];
-  const order = sortRows(Uint32Array.from(texts.keys()), [{ rank: ranks(texts), descending: false }]);
-  same([...order].map((row) => texts[row]), ["a", "a 9", "A 10", "a 123456789012", "a-b", "a9b", "a10b", "b", "B 2"]);
+  const order = sorted(Uint32Array.from(texts.keys()), [{ rank: ranks(texts), descending: false }]);
+  same(order.map((row) => texts[row]), ["a", "a 9", "A 10", "a 123456789012", "a-b", "a9b", "a10b", "b", "B 2"]);
 });
 
 Deno.test("rows are in the order that a comparison of each pair gives, whatever the keys and the filter", () => {
@@ -50,7 +53,7 @@ Deno.test("rows are in the order that a comparison of each pair gives, whatever 
       }
       return a - b;
     };
-    same([...sortRows(rows, keys)], [...rows].sort(compare));
+    same(sorted(rows, keys), [...rows].sort(compare));
   }
 });
 
@@ -75,7 +78,7 @@ Deno.test("numbers of any size and sign are ranked in order, equal ones alike, m
 
 Deno.test("a second column orders what is equal in the first", () => {
   const keys = [{ rank: ranks([1, 1, 2]), descending: true }, { rank: ranks([5, 6, 7]), descending: true }];
-  same([...sortRows(Uint32Array.of(0, 1, 2), keys)], [2, 1, 0]);
+  same(sorted(Uint32Array.of(0, 1, 2), keys), [2, 1, 0]);
 });
 
 Deno.test("headings turn around when clicked again; shift adds a second", () => {
@@ -86,6 +89,52 @@ Deno.test("headings turn around when clicked again; shift adds a second", () => 
   is(printSort(nextSort(nextSort(first, "name", false, true), "name", false, true)), "-calls,-name");
 });
 
+/** Random rows of a table with numbers, texts, and values that are missing. */
+function randomTable(count: number, seed: number) {
+  let state = seed;
+  const random = (below: number) => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) % below;
+  const column = (value: () => Value) => Array.from({ length: count }, () => random(9) ? value() : null);
+  const calls = column(() => random(50) - 25.5), names = column(() => `aten::op ${random(300)}`);
+  const texts = names.map((name) => String(name ?? ""));
+  return { calls, names, texts, lower: texts, ranks: new ColumnRanks({ calls, names }) };
+}
+
+Deno.test("rows that are found in slices are those that a plain filter and a plain sort find", () => {
+  const { calls, names, texts, ...table } = randomTable(12_000, 3);
+  const byCalls = ([a, b]: Value[]) => a === b ? 0 : a === null ? 1 : b === null ? -1 : Number(b) - Number(a);
+  const number = (row: number) => Number(/\d+/.exec(texts[row]!)?.[0] ?? Infinity);
+  const has = (row: number, text: string) => texts[row]!.includes(text);
+  for (const text of ["", "7 -27"]) {
+    const work = findRows({ ...table, texts }, text, "-calls,names");
+    let pauses = 0, step = work.next();
+    for (; !step.done; step = work.next()) pauses++;
+    is(pauses > 5, true);
+    const expected = [...names.keys()].filter((row) => text === "" || (has(row, "7") && !has(row, "27")));
+    same([...step.value.matches], expected);
+    same(
+      [...step.value.rows],
+      expected.toSorted((a, b) => byCalls([calls[a]!, calls[b]!]) || number(a) - number(b) || a - b),
+    );
+  }
+});
+
+Deno.test("another order leaves the rows that match as they are, and another filter doesn't", () => {
+  const table = randomTable(100, 5), find = (text: string, sort: string) => finish(findRows(table, text, sort));
+  const { matches } = find("1", "calls");
+  is(find("1", "-names").matches, matches);
+  is(find("2", "-names").matches === matches, false);
+  same([...find("1", "").rows], [...matches]);
+});
+
+Deno.test("what is dropped while it is ranked goes on for whoever wants it next", () => {
+  const table = randomTable(9000, 7), first = findRows(table, "", "names");
+  for (let i = 0; i < 9; i++) first.next();
+  const second = finish(findRows(table, "", "names"));
+  same(finish(first).rows, second.rows);
+  same(second.rows, finish(findRows(randomTable(9000, 7), "", "names")).rows);
+});
+
 Deno.test("an address that names unknown columns is still good", () => {
-  same(parseSort("-calls,gone", { calls: [], name: [] }), [{ name: "calls", descending: true }]);
+  const { keys } = finish(findRows(randomTable(5, 1), "", "gone,-calls,lost,names,calls"));
+  same(keys, [{ name: "calls", descending: true }, { name: "names", descending: false }]);
 });

@@ -1,6 +1,9 @@
 /** Which rows of a table are shown, and in which order: a list of row numbers over columns that never move. */
 
 import type { Value } from "../format/numbers.ts";
+import { finish, whenIdle, workInSlices } from "./time_slices.ts";
+
+const SLICE = 2000; // values from one pause to the next: a millisecond or two
 
 export type Columns = Record<string, Value[]>;
 export interface SortKey {
@@ -12,6 +15,22 @@ export interface Filter {
   excluded: string[];
   pattern: RegExp | null;
   problem: string;
+}
+
+export interface Rows {
+  rows: Uint32Array;
+  /** The same rows in the table's own order: the same object whatever they are sorted by. */
+  matches: Uint32Array;
+  keys: SortKey[];
+  problem: string;
+}
+
+/** What rows are found in. */
+export interface Searched {
+  /** The searchable text of each row, as it is and in lower case. */
+  texts: string[];
+  lower: string[];
+  ranks: ColumnRanks;
 }
 
 /** Parses `required words -excluded words re:regular expression`. */
@@ -37,21 +56,20 @@ const matches = ({ words, excluded, pattern }: Filter, text: string, lower: stri
 /** Whether a text matches the filter. */
 export const matchesFilter = (filter: Filter, text: string): boolean => matches(filter, text, text.toLowerCase());
 
-/** The rows that match the filter; `texts` holds the searchable text of each row. */
-export function filterRows(filter: Filter, texts: string[], lower: string[]): Uint32Array {
+/** The rows that match the filter; `texts` holds the searchable text of each row. It pauses between slices. */
+export function* filterRows(filter: Filter, texts: string[], lower: string[]): Generator<void, Uint32Array> {
   const rows = new Uint32Array(texts.length);
   let count = 0;
   for (let row = 0; row < texts.length; row++) {
     if (matches(filter, texts[row]!, lower[row]!)) rows[count++] = row;
+    if (row % SLICE === 0) yield;
   }
   return rows.subarray(0, count);
 }
 
-/** Reads "-device_self_ns,name": descending by the first, then ascending by the second; unknown names are left out. */
-export function parseSort(text: string, columns: Columns): SortKey[] {
-  const keys = text.split(",").map((part) => ({ name: part.replace(/^-/, ""), descending: part.startsWith("-") }));
-  return keys.filter(({ name }) => name in columns).slice(0, 2);
-}
+/** Reads "-device_self_ns,name": descending by the first, then ascending by the second. */
+export const parseSort = (text: string): SortKey[] =>
+  text.split(",").map((part) => ({ name: part.replace(/^-/, ""), descending: part.startsWith("-") }));
 
 export const printSort = (keys: SortKey[]): string =>
   keys.map(({ name, descending }) => (descending ? "-" : "") + name).join(",");
@@ -68,8 +86,6 @@ export function nextSort(keys: SortKey[], name: string, numeric: boolean, second
 /** Sorts by code units as the text sorts by its words, in any case, and by its numbers: longer ones are larger. */
 const sortingText = (text: string) =>
   text.toLowerCase().replace(/\d+/g, (digits) => String.fromCharCode(47 + digits.length) + digits);
-
-const SLICE = 2000; // values from one pause to the next: a millisecond or two
 
 /** The texts as keys that `<` orders; it pauses between slices. A missing text's key means nothing. */
 function* sortingKeys(values: Value[]): Generator<void, string[]> {
@@ -100,7 +116,7 @@ function* byTexts(rows: Uint32Array, keys: string[]): Generator<void, Uint32Arra
 }
 
 /** The rows in the order of their bins, those of a bin as they came: a counting sort. */
-function byBins(rows: Uint32Array, bins: Uint16Array | Int32Array, most: number): Uint32Array {
+export function byBins(rows: Uint32Array, bins: Uint16Array | Int32Array, most: number): Uint32Array {
   const starts = new Uint32Array(most + 2), after = new Uint32Array(rows.length);
   for (let i = 0; i < rows.length; i++) starts[bins[rows[i]!]! + 1]!++;
   for (let i = 1; i < starts.length; i++) starts[i]! += starts[i - 1]!;
@@ -151,19 +167,7 @@ function* rankSlices(values: Value[]): Generator<void, Int32Array> {
   return ranks;
 }
 
-const MANY = 5000; // rows whose ranks take longer than anybody should wait
-const AT_ONCE_MS = 3; // a small part of a frame
-
-/** Calls a function once the page rests, with the time until which it may work; returns what cancels it. */
-function whenIdle(work: (until: number) => void): () => void {
-  const act = () => work(performance.now() + AT_ONCE_MS);
-  if (!("requestIdleCallback" in globalThis)) {
-    const timer = setTimeout(act);
-    return () => clearTimeout(timer);
-  }
-  const idle = requestIdleCallback(act);
-  return () => cancelIdleCallback(idle);
-}
+const AHEAD_MS = 3; // a small part of a frame
 
 /** The ranks of the columns of a table, each computed once. */
 export class ColumnRanks {
@@ -175,47 +179,60 @@ export class ColumnRanks {
   /** Whether a column is ranked. */
   isComplete = (name: string): boolean => this.#done.has(name);
 
-  /** Ranks a column until a time; null: to its end. */
-  #advance(name: string, until: number | null) {
+  /** The places of a column's values among its distinct ones in order, -1 for a missing one; it pauses between slices. */
+  *slices(name: string): Generator<void, Int32Array> {
     const slices = this.#begun.get(name) ?? rankSlices(this.columns[name] ?? []);
     this.#begun.set(name, slices);
-    while (!this.isComplete(name) && (until === null || performance.now() < until)) {
+    while (!this.isComplete(name)) { // whoever else wants it may have gone on meanwhile
       const { done, value } = slices.next();
       if (done) this.#done.set(name, value);
+      else yield;
     }
-  }
-
-  /** The places of a column's values among its distinct ones in order; a missing value has -1. */
-  of(name: string): Int32Array {
-    this.#advance(name, null);
     return this.#done.get(name)!;
   }
 
-  /** Ranks the columns of a long table before somebody sorts by them, a little at a time; returns what stops it. */
+  /** The same without a pause. */
+  of = (name: string): Int32Array => finish(this.slices(name));
+
+  /** Ranks columns before somebody sorts by them, a little at a time; returns what stops it. */
   computeAhead(names: string[]): () => void {
-    let cancel = () => {};
-    const goOn = (until: number) => {
-      for (const name of names) this.#advance(name, until);
-      if (!names.every(this.isComplete)) cancel = whenIdle(goOn);
-    };
-    if (names.some((name) => (this.columns[name]?.length ?? 0) > MANY)) cancel = whenIdle(goOn);
-    return () => cancel();
+    function* all(ranks: ColumnRanks) {
+      for (const name of names) yield* ranks.slices(name);
+    }
+    return workInSlices(all(this), () => {}, AHEAD_MS, whenIdle);
   }
 }
 
 /**
  * The rows in order; missing values come last whichever way it goes, equal rows stay as they came.
  *
- * A counting sort by each key, the last one first (radix sort).
+ * A counting sort by each key, the last one first (radix sort); it pauses after each.
  */
-export function sortRows(rows: Uint32Array, keys: { rank: Int32Array; descending: boolean }[]): Uint32Array {
-  return keys.reduceRight((before, { rank, descending }) => {
+export function* sortRows(
+  rows: Uint32Array,
+  keys: { rank: Int32Array; descending: boolean }[],
+): Generator<void, Uint32Array> {
+  for (const { rank, descending } of keys.toReversed()) {
     const bins = new Int32Array(rank.length);
     let most = 0;
     for (let row = 0; row < rank.length; row++) most = Math.max(most, rank[row]!);
     for (let row = 0; row < rank.length; row++) {
       bins[row] = rank[row]! < 0 ? most + 1 : descending ? most - rank[row]! : rank[row]!;
     }
-    return byBins(before, bins, most + 1);
-  }, rows);
+    rows = byBins(rows, bins, most + 1);
+    yield;
+  }
+  return rows;
+}
+
+const lastMatches = new WeakMap<string[], { text: string; matches: Uint32Array }>();
+
+/** The rows that match a filter, in an order of at most two of the columns that there are; it pauses between slices. */
+export function* findRows({ texts, lower, ranks }: Searched, text: string, sort: string): Generator<void, Rows> {
+  const filter = parseFilter(text), last = lastMatches.get(texts);
+  const matches = last?.text === text ? last.matches : yield* filterRows(filter, texts, lower);
+  lastMatches.set(texts, { text, matches });
+  const keys = parseSort(sort).filter(({ name }) => name in ranks.columns).slice(0, 2), ranked = [];
+  for (const { name, descending } of keys) ranked.push({ rank: yield* ranks.slices(name), descending });
+  return { rows: yield* sortRows(matches, ranked), matches, keys, problem: filter.problem };
 }

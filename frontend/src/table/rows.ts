@@ -2,18 +2,11 @@
 
 import type { Table, ViewEntry } from "../api/types.ts";
 import { type DrawnColumn, isText, type Ready } from "./columns.ts";
-import { filterRows, nextSort, parseFilter, parseSort, printSort, type SortKey, sortRows } from "./order.ts";
+import { findRows, nextSort, parseSort, printSort, type Rows, type SortKey } from "./order.ts";
+import { finish, workInSlices } from "./time_slices.ts";
 import { chartedColumns } from "../api/pictures.ts";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { type TableScope, useTableScope } from "./table_scope.tsx";
-
-export interface Rows {
-  rows: Uint32Array;
-  /** The same rows in the table's own order: the same object whatever they are sorted by. */
-  matches: Uint32Array;
-  keys: SortKey[];
-  problem: string;
-}
 
 /** A view's answer as widgets draw it. */
 export interface DrawnTable {
@@ -34,26 +27,35 @@ function defaultSortOf(ready: Ready, entry: ViewEntry): string {
   return column ? `-${column.name}` : "";
 }
 
-/** The rows to show, in the server's order unless the user chose another. */
+const MANY = 5000; // rows that take longer than anybody should wait
+
+/**
+ * The rows to show, in the server's order unless the user chose another.
+ *
+ * After the first ones, those of a long table are found in time slices: the rows before stay meanwhile, and a newer
+ * request drops the work.
+ */
 export function useRows(ready: Ready, entry: ViewEntry): Rows {
   const defaultSort = useMemo(() => defaultSortOf(ready, entry), [ready, entry]);
   const scope = useTableScope();
-  const text = scope.get("filter");
-  const sort = scope.get("sort") || defaultSort;
-  const filter = useMemo(() => parseFilter(text), [text]);
-  const matches = useMemo(() => filterRows(filter, ready.texts, ready.lower), [filter, ready]);
+  const text = scope.get("filter"), sort = scope.get("sort") || defaultSort, request = `${sort}\n${text}`;
+  const isLong = ready.count > MANY;
+  const atOnce = useMemo(() => ({ request, rows: finish(findRows(ready, text, sort)) }), [ready, isLong || request]);
+  const [later, setLater] = useState<{ ready: Ready; rows: Rows } | null>(null);
+  useLayoutEffect(() => {
+    if (request === atOnce.request) return setLater(null);
+    return workInSlices(findRows(ready, text, sort), (rows) => setLater({ ready, rows }));
+  }, [ready, request]);
   useEffect(() => {
+    if (!isLong) return;
     const columns = ready.columns.toSorted((a, b) => +isText(a) - +isText(b)); // numbers take a tenth of the time
     return ready.ranks.computeAhead(columns.map(({ name }) => name));
   }, [ready.ranks]);
-  return useMemo(() => {
-    const keys = parseSort(sort, Object.fromEntries(ready.columns.map(({ name, values }) => [name, values])));
-    const ranked = keys.map(({ name, descending }) => ({ rank: ready.ranks.of(name), descending }));
-    return { rows: sortRows(matches, ranked), matches, keys, problem: filter.problem };
-  }, [matches, sort, ready]);
+  return later?.ready === ready ? later.rows : atOnce.rows;
 }
 
-/** Sorts by a column, or turns its order around. */
-export function sortBy(scope: TableScope, keys: SortKey[], { name, isNumeric, kind }: DrawnColumn, second: boolean) {
+/** Sorts by a column, or turns its order around; the rows in the order that the address has may not be found yet. */
+export function sortBy(scope: TableScope, shown: SortKey[], { name, isNumeric, kind }: DrawnColumn, second: boolean) {
+  const sort = scope.get("sort"), keys = sort ? parseSort(sort) : shown;
   scope.go({ sort: printSort(nextSort(keys, name, isNumeric || kind === "bool", second)) });
 }

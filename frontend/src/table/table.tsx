@@ -6,7 +6,8 @@ import { type DrawnColumn, leadingNames, type Ready, weightAfter } from "./colum
 import { Layout, ROW } from "./row_layout.ts";
 import { useTableScope } from "./table_scope.tsx";
 import { useSize } from "../ui/measure.ts";
-import { type Rows, sortBy } from "./rows.ts";
+import type { Rows } from "./order.ts";
+import { sortBy } from "./rows.ts";
 import { type Folding, useRowSelection } from "./table_selection.ts";
 import { HEAD, heights, indent, isInSight, sentencesInSight, widths } from "./table_layout.ts";
 import { cellTip, Row } from "./table_rows.tsx";

@@ -1,5 +1,7 @@
 /** Trees of rows: which are shown, in which order, and where each lies in a flame graph. */
 
+import { byBins } from "./order.ts";
+
 export interface Tree {
   /** The parent of each row, or -1. */
   parent: Int32Array;
@@ -7,9 +9,12 @@ export interface Tree {
   level: Uint16Array;
   /** The size of each row's subtree, itself included. */
   size: Uint32Array;
+  /** All rows, the outermost first. */
+  outermostFirst: Uint32Array;
 }
 
 const NONE = -1;
+const DEEPEST = 0xffff; // level of 16 bits
 
 /** The rows' tree. A row without a parent, or on a cycle, is a root. */
 export function treeOf(parents: readonly unknown[]): Tree {
@@ -35,23 +40,17 @@ export function treeOf(parents: readonly unknown[]): Tree {
       state[at] = 2;
     }
   }
-  return { parent, level, size: sizes(parent, level) };
-}
-
-function sizes(parent: Int32Array, level: Uint16Array): Uint32Array {
-  const size = new Uint32Array(parent.length).fill(1);
-  const deepest = Uint32Array.from(parent, (_, row) => row).sort((a, b) => level[b]! - level[a]!);
-  for (const row of deepest) if (parent[row] !== NONE) size[parent[row]!]! += size[row]!;
-  return size;
+  const size = new Uint32Array(count).fill(1), outermostFirst = byBins(size.map((_, row) => row), level, DEEPEST);
+  for (const row of outermostFirst.toReversed()) if (parent[row] !== NONE) size[parent[row]!]! += size[row]!;
+  return { parent, level, size, outermostFirst };
 }
 
 /** All rows in preorder; siblings in the order of `order`. */
 export function inPreorder({ parent, level, size }: Tree, order: Uint32Array): Uint32Array {
-  const byLevel = order.slice().sort((a, b) => level[a]! - level[b]!); // stable: siblings keep their order
   const free = new Uint32Array(parent.length);
   const result = new Uint32Array(order.length);
   let next = 0;
-  for (const row of byLevel) {
+  for (const row of byBins(order, level, DEEPEST)) { // siblings keep their order
     const above = parent[row]!;
     const place = above === NONE ? next : free[above]!;
     if (above === NONE) next += size[row]!;
@@ -64,7 +63,7 @@ export function inPreorder({ parent, level, size }: Tree, order: Uint32Array): U
 
 /** The rows that match a filter, their ancestors, and their descendants. */
 export function withRelatives(
-  { parent, level }: Tree,
+  { parent, outermostFirst }: Tree,
   matches: Uint32Array,
 ): { included: Uint8Array; around: Uint8Array } {
   const included = new Uint8Array(parent.length);
@@ -73,9 +72,8 @@ export function withRelatives(
     included[row] = 1;
     for (let at = parent[row]!; at !== NONE && !around[at]; at = parent[at]!) around[at] = 1;
   }
-  const outermost = Uint32Array.from(parent, (_, row) => row).sort((a, b) => level[a]! - level[b]!);
   const inside = included.slice();
-  for (const row of outermost) if (parent[row] !== NONE && inside[parent[row]!]) inside[row] = 1;
+  for (const row of outermostFirst) if (parent[row] !== NONE && inside[parent[row]!]) inside[row] = 1;
   for (let row = 0; row < included.length; row++) included[row] = inside[row] || around[row] ? 1 : 0;
   return { included, around };
 }

@@ -1,11 +1,11 @@
 import { type ComponentChildren, h } from "preact";
 import { useMemo } from "preact/hooks";
 import type { DrawnColumn, Ready } from "./columns.ts";
-import { sortRows } from "./order.ts";
+import { printSort, type Rows, sortRows } from "./order.ts";
 import { type TableScope, useTableScope } from "./table_scope.tsx";
 import { depthFor, inPreorder, pathTo, type Tree, unfolded, withRelatives } from "./tree.ts";
-import type { Rows } from "./rows.ts";
 import { DataTable } from "./table.tsx";
+import { finish } from "./time_slices.ts";
 import type { Folding } from "./table_selection.ts";
 
 const SHORT = 60; // rows that a tree shows before anything is unfolded or folded by hand
@@ -70,12 +70,9 @@ interface TreeTableProps {
 export function TreeTable({ ready, tree, rows, label, detail }: TreeTableProps) {
   const scope = useTableScope();
   const preorder = useMemo(() => {
-    const all = Uint32Array.from({ length: ready.count }, (_, row) => row);
-    return inPreorder(
-      tree,
-      sortRows(all, rows.keys.map(({ name, descending }) => ({ rank: ready.ranks.of(name), descending }))),
-    );
-  }, [ready, tree, rows.keys]);
+    const keys = rows.keys.map(({ name, descending }) => ({ rank: ready.ranks.of(name), descending }));
+    return inPreorder(tree, finish(sortRows(tree.outermostFirst, keys)));
+  }, [ready, tree, printSort(rows.keys)]);
   const isFiltered = rows.rows.length < ready.count;
   const relatives = useMemo(() => (isFiltered ? withRelatives(tree, rows.rows) : null), [tree, rows.rows, isFiltered]);
   const depth = depthIn(scope, tree);

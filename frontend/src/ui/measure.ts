@@ -74,7 +74,11 @@ interface Size {
 /** The last size of elements of a kind: the next one most often has the same, and is then laid out once. */
 const lastSizes = new Map<string, Size>();
 
-/** The size of an element's inside, kept current; at first that of the last one of its kind. */
+/**
+ * The size of an element's inside, kept current; at first that of the last one of its kind.
+ *
+ * Its height is the largest at its width, so that a table that was short for a moment is laid out once when it grows.
+ */
 export function useSize(element: RefObject<HTMLElement | null>, kind = ""): Size {
   const [size, setSize] = useState(lastSizes.get(kind) ?? { width: 0, height: 0 });
   useLayoutEffect(() => {
@@ -82,7 +86,7 @@ export function useSize(element: RefObject<HTMLElement | null>, kind = ""): Size
       if (!element.current) return;
       const { clientWidth: width, clientHeight: height } = element.current;
       if (kind) lastSizes.set(kind, { width, height });
-      setSize((before) => (before.width === width && before.height === height ? before : { width, height }));
+      setSize((before) => (before.width === width && before.height >= height ? before : { width, height }));
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element.current!);

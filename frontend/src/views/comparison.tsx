@@ -7,7 +7,8 @@ import { address, go, openTab, parametersOf, placeLabels } from "../app/router.t
 import { label, plural } from "../format/numbers.ts";
 import { comparedEntry, readyComparison, rowsBeyondNoise } from "../table/comparison_columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
-import { type Rows, useRows } from "../table/rows.ts";
+import type { Rows } from "../table/order.ts";
+import { useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
 import { useTableScope } from "../table/table_scope.tsx";

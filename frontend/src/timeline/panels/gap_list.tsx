@@ -8,7 +8,7 @@ import { address, go, openView, slicesIn, stepWord, viewOfPanel } from "../../ap
 import { readableName } from "../../format/readable_names.ts";
 import { decimal, plural, quantity, shorten } from "../../format/numbers.ts";
 import { deviceNoun } from "../../format/vendor_words.ts";
-import { filterRows, parseFilter } from "../../table/order.ts";
+import { matchesFilter, parseFilter } from "../../table/order.ts";
 import { type Gap, gapState, gapText, rowOf } from "../model/idle_gaps.ts";
 import { padRange } from "../model/ranges.ts";
 import { selectedGap, setFind } from "../state/selection.ts";
@@ -30,8 +30,8 @@ const LONGEST = 70;
 function matcher(filter: string): (gap: Gap) => boolean {
   const parsed = parseFilter(filter);
   return (gap) => {
-    const text = [...Object.values(gap).filter((value) => typeof value === "string"), gapText(gap)].join("\n");
-    return filterRows(parsed, [text], [text.toLowerCase()]).length > 0;
+    const texts = Object.values(gap).filter((value) => typeof value === "string");
+    return matchesFilter(parsed, [...texts, gapText(gap)].join("\n"));
   };
 }
 

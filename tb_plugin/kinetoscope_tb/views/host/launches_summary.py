@@ -10,7 +10,7 @@ from ...measures.recording.lost_launches import are_launches_known
 from ...measures.recording.vendor import device_noun
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import NOT_SHOWN, gap_parts, matters
-from ...names.text import code, percent, time, times
+from ...names.text import as_clause, code, percent, time, times
 from ...table import Summary
 from ...trace import Trace
 from ...view import Lead, View
@@ -61,7 +61,7 @@ def _title(trace: Trace) -> tuple[str, str]:
         none = "no device idle in what was recorded" if is_hidden else "no device idle"
         return f"{causes} {none}.", confidence
     device, idle_ns = sums.select("device", "idle_ns").row(0)
-    noun, whole_ns = device_noun(trace).replace("Device", "device"), windows.length_ns
+    noun, whole_ns = as_clause(device_noun(trace)), windows.length_ns
     share = f"{least}{percent(idle_ns / whole_ns)} of the time: {time(idle_ns)} of {time(whole_ns)}"
     return f"{causes} {noun} {device} idle for {share}.", confidence
 
