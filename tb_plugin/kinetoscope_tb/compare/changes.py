@@ -16,7 +16,7 @@ from ..errors import BadParameter
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_device_events
 from ..measures.time.step_subset import counted_steps, has_steps
-from ..names.text import code, visible
+from ..names.text import capitalize, code, visible
 from ..table import DURATION, FRACTION, NUMBER, TEXT, Column, Table
 from ..trace import Trace
 from ..view import View
@@ -199,7 +199,8 @@ def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.D
     if _lacks(view, base, new):
         return []
     sides = [_causes_by_step(view, trace) for trace in (base, new)]
-    causes = [side.drop("window_ns").rename(_cause_words) for side in sides]
+    titles = {column.name: column.title for column in view.table.columns}
+    causes = [side.drop("window_ns").rename(lambda name: titles[name] or _words(name)) for side in sides]
     if basis.is_of_shares:
         shares = [
             cause.to_numpy().astype(np.float64).sum(axis=0) / max(1, side["window_ns"].sum())
@@ -210,10 +211,9 @@ def _idle_causes(view: View, base: Trace, new: Trace, basis: Basis) -> list[pl.D
     return [_of_steps("idle cause", causes, is_judged=is_judged)]
 
 
-def _cause_words(name: str) -> str:
-    """What a column of idle time is called, such as `host: data loading`."""
-    words = name.removesuffix("_ns").replace("_", " ")
-    return words.replace("late ", "host: ", 1) if words.startswith("late ") else words
+def _words(name: str) -> str:
+    """The title of a column that has none of its own, such as `Launch latency`."""
+    return capitalize(name.removesuffix("_ns").replace("_", " "))
 
 
 def _causes_by_step(view: View, trace: Trace) -> pl.DataFrame:

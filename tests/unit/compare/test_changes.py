@@ -20,12 +20,12 @@ def test_the_largest_change_of_any_kind_comes_first():
     same(
         changes(EVERY_VIEW, steps(100, 100), steps(300, 300)).frame,
         """
-        kind        name              base_ns  new_ns  delta_ns  verdict
-        category    Kernel            100      300     200       beyond steps
-        category    Other             800      600     -200      beyond steps
-        idle cause  host: unrecorded  710      510     -200      beyond steps
-        kernel      k_aten::mm        100      300     200       beyond steps
-        operator    aten::mm          100      300     200       beyond steps
+        kind        name                    base_ns  new_ns  delta_ns  verdict
+        category    Kernel                  100      300     200       beyond steps
+        category    Other                   800      600     -200      beyond steps
+        idle cause  Host, nothing recorded  710      510     -200      beyond steps
+        kernel      k_aten::mm              100      300     200       beyond steps
+        operator    aten::mm                100      300     200       beyond steps
         """,
     )
 
@@ -65,7 +65,7 @@ def test_what_changed_between_two_real_trainings():
     first, second = result.frame.head(2).to_dicts()
     assert (first["kind"], first["name"], first["verdict"]) == ("category", "DataLoader", "beyond steps")
     assert (first["base_ns"], first["new_ns"]) == (59_261_833, 1_186_167)
-    assert (second["kind"], second["name"], second["verdict"]) == ("idle cause", "host: data loading", "beyond steps")
+    assert (second["kind"], second["name"], second["verdict"]) == ("idle cause", "Waiting for data", "beyond steps")
     assert result.headline == (
         "The average step: 178 → 141 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; median 177 → 127 ms. "
         "Largest change beyond noise: DataLoader (step part), 59.3 → 1.19 ms, −98 %."
