@@ -26,7 +26,7 @@ const TABLE = {
     delta_total_ns: [-1000, 40, 500, 0],
     noise_total_ns: [10, 90, null, 0],
     total_ns_ratio: [0.5, 1.00004, null, 1],
-    total_ns_verdict: ["beyond steps", "not certain", "unknown", "same"],
+    total_ns_verdict: ["beyond noise", "not certain", "unknown", "same"],
   },
 } as unknown as Comparison;
 const ENTRY = {
@@ -51,6 +51,7 @@ Deno.test("a difference has its sign, and growth is in percent", () => {
   same([1500, -1500, 0, null].map((value) => formatSigned(value, scale)), ["+1.5", "−1.5", "0", "–"]);
   same([3, -3].map((value) => formatSigned(value, scale)), ["≈0", "≈0"]);
   same([1.5, 0.5, 1, null].map(formatGrowth), ["+50 %", "−50 %", "0 %", "–"]);
+  same([2.5423, 1.0766, 12.34, 243.7].map(formatGrowth), ["+154 %", "+7.7 %", "×12.3", "×244"]);
 });
 
 Deno.test("verdicts are in plain words", () => {

@@ -57,7 +57,7 @@ def test_json_holds_both_sides_the_difference_and_what_it_is_of(compared):
     ) == (
         300_000,
         2,
-        "beyond steps",
+        "beyond noise",
     )
     assert sorted(zip(answer["data"]["name"], answer["data"]["only_in"], strict=True), key=str) == [
         ("aten::copy_", "base"),

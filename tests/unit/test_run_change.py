@@ -34,7 +34,7 @@ def test_that_ranks_wait_for_one_is_said_before_that_communication_grew():
     assert result.headline.endswith("in each step: 5 of the 6.68 ms of communication wait for it.")
     first = result.frame.row(0, named=True)
     assert (first["kind"], first["name"], first["verdict"]) == (
-        *("communication", "waiting for other ranks", "beyond steps"),
+        *("communication", "waiting for other ranks", "beyond noise"),
     )
     assert first["delta_ns"] == pytest.approx(5_000_000, rel=0.01)
     communication = result.frame.filter(kind="category", name="Communication")["delta_ns"][0]

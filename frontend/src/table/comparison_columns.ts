@@ -21,14 +21,11 @@ const MANIFOLD = 10; // a larger ratio is no percentage
 /** A ratio as growth: 1.05 is "+5.0 %", 12 is "×12.0". */
 export function formatGrowth(ratio: Value | undefined): string {
   if (typeof ratio !== "number") return MISSING;
-  if (ratio >= MANIFOLD) return `×${decimal(ratio, 1)}`;
+  const digits = (value: number) => decimal(value, Math.abs(value) < 99.95 ? 1 : 0);
+  if (ratio >= MANIFOLD) return `×${digits(ratio)}`;
   const percent = 100 * (ratio - 1);
-  return `${percent > 0 ? "+" : ""}${decimal(Math.abs(percent) < 0.05 ? 0 : percent, 1)} %`;
+  return `${percent > 0 ? "+" : ""}${digits(Math.abs(percent) < 0.05 ? 0 : percent)} %`;
 }
-
-/** The verdict on a difference in words. */
-export const verdictWords = (verdict: Value | undefined): string =>
-  verdict === "beyond steps" ? "beyond noise" : String(verdict ?? MISSING);
 
 const DIRECTIONS: Record<string, string> = { unknown: "unsure", "not certain": "noise", same: "noise" };
 
@@ -78,7 +75,7 @@ function decorate(ready: Ready, table: Comparison, { picture, columns: own }: Vi
     const tone = toneOf(delta, verdict, of.endsWith("_ns") || of.endsWith("_bytes") || isCount(of));
     if (column.name === `${of}_ratio`) return { ...one, shown: (row) => formatGrowth(data[`${of}_ratio`]![row]), tone };
     if (column.name === `${of}_verdict`) {
-      const shown = (row: number) => verdictWords(verdict[row]);
+      const shown = (row: number) => String(verdict[row] ?? MISSING);
       return { ...one, shown, tone: (row) => tone(row).replace(/grew|shrank|changed/, "") };
     }
     const scale = scaleFor(column.kind, [...data[`base_${of}`]!, ...data[`new_${of}`]!]);

@@ -60,7 +60,7 @@ class Changes(Table):
     new_value = Column(TEXT, "In the new, of the environment.")
     verdict = Column(
         TEXT,
-        "beyond steps: beyond the spread of these recordings' steps; another recording may differ as much. "
+        "beyond noise: beyond the spread of these recordings' steps; another recording may differ as much. "
         "not certain: within it. unknown: not enough data, or different work. changed: a fact.",
     )
 

@@ -22,7 +22,7 @@ from .table import SIDE, compared_table
 from .tree_paths import labels, parents, shown_names
 from .workload import Workload, difference_of_work
 
-BEYOND = "beyond steps"  # the verdict on a difference that the steps of both sides don't explain; no other word for it
+BEYOND = "beyond noise"  # the verdict on a difference that the steps of both sides don't explain; no other word for it
 _NUMBER = "number"  # of a row, which says nothing about another run
 _ROUNDED = (DURATION, BYTES, FLOP)
 

@@ -58,7 +58,7 @@ def _parts(column: Column, *, is_per_step: bool) -> dict[str, object]:
         ),
         f"{name}_verdict": Column(
             TEXT,
-            "same: no difference. beyond steps: beyond the spread of these recordings' steps; another recording may "
+            "same: no difference. beyond noise: beyond the spread of these recordings' steps; another recording may "
             "differ as much. not certain: within it. unknown: no spread, or different work.",
         ),
     }

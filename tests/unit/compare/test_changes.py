@@ -21,11 +21,11 @@ def test_the_largest_change_of_any_kind_comes_first():
         changes(EVERY_VIEW, steps(100, 100), steps(300, 300)).frame,
         """
         kind        name                    base_ns  new_ns  delta_ns  verdict
-        category    Kernel                  100      300     200       beyond steps
-        category    Other                   800      600     -200      beyond steps
-        idle cause  Host, nothing recorded  710      510     -200      beyond steps
-        kernel      k_aten::mm              100      300     200       beyond steps
-        operator    aten::mm                100      300     200       beyond steps
+        category    Kernel                  100      300     200       beyond noise
+        category    Other                   800      600     -200      beyond noise
+        idle cause  Host, nothing recorded  710      510     -200      beyond noise
+        kernel      k_aten::mm              100      300     200       beyond noise
+        operator    aten::mm                100      300     200       beyond noise
         """,
     )
 
@@ -63,9 +63,9 @@ def test_what_changed_between_two_real_trainings():
     base, new = (read(min(one.glob("*.gz"))) for one in RESNETS)
     result = changes(EVERY_VIEW, base, new)
     first, second = result.frame.head(2).to_dicts()
-    assert (first["kind"], first["name"], first["verdict"]) == ("category", "DataLoader", "beyond steps")
+    assert (first["kind"], first["name"], first["verdict"]) == ("category", "DataLoader", "beyond noise")
     assert (first["base_ns"], first["new_ns"]) == (59_261_833, 1_186_167)
-    assert (second["kind"], second["name"], second["verdict"]) == ("idle cause", "Waiting for data", "beyond steps")
+    assert (second["kind"], second["name"], second["verdict"]) == ("idle cause", "Waiting for data", "beyond noise")
     assert result.headline == (
         "The average step: 178 → 141 ms, −20.6 %, not certain: 2 of 6 new steps are outliers; median 177 → 127 ms. "
         "Largest change beyond noise: DataLoader (step part), 59.3 → 1.19 ms, −98 %."

@@ -23,8 +23,8 @@ def test_amounts_are_told_per_step_and_the_biggest_change_comes_first():
         operators(base, new),
         """
         name       only_in  base_device_self_ns  new_device_self_ns  delta_device_self_ns  device_self_ns_ratio  device_self_ns_verdict  base_calls  new_calls
-        aten::add  new      -                    30                  30                    -                     beyond steps            -           1.0
-        aten::mm   -        10                   20                  10                    2.0                   beyond steps            1.0         1.0
+        aten::add  new      -                    30                  30                    -                     beyond noise            -           1.0
+        aten::mm   -        10                   20                  10                    2.0                   beyond noise            1.0         1.0
         """,
     )
 
@@ -71,7 +71,7 @@ def test_a_difference_within_the_spread_of_the_steps_is_not_certain():
         """,
     )
     beyond = operators(steps(80, 100, 120), steps(270, 290, 310), columns=["device_self_ns"])
-    assert beyond.select("delta_device_self_ns", "device_self_ns_verdict").rows() == [(190, "beyond steps")]
+    assert beyond.select("delta_device_self_ns", "device_self_ns_verdict").rows() == [(190, "beyond noise")]
 
 
 @pytest.mark.parametrize("sides", [((80, 100, 120), (300,)), ((300,), (80, 100, 120)), ((10,), (20,))])

@@ -50,7 +50,7 @@ def test_the_function_that_takes_longer_is_named_though_its_line_moved():
     assert sentences(base, new) == "`check_labels (data.py)` takes 3 ms more per step: 0.5 → 3.5 ms."
     assert sentences(new, base) == "`check_labels (data.py)` takes 3 ms less per step: 3.5 → 0.5 ms."
     first = changes(EVERY_VIEW, base, new).frame.row(0, named=True)
-    assert (first["kind"], first["name"], first["verdict"]) == ("function", "check_labels (data.py)", "beyond steps")
+    assert (first["kind"], first["name"], first["verdict"]) == ("function", "check_labels (data.py)", "beyond noise")
     assert (first["base_ns"], first["new_ns"], first["delta_ns"]) == (500_000, 3_500_000, 3_000_000)
 
 

@@ -3,7 +3,7 @@ import type { Comparison, Table } from "../../api/types.ts";
 import { type BarPart, Legend, StackedBar } from "../../charts/stacked_bar.tsx";
 import { capitalized } from "../../format/steps.ts";
 import { CATEGORIES } from "../../charts/step_categories.ts";
-import { formatGrowth, formatSigned, verdictWords } from "../../table/comparison_columns.ts";
+import { formatGrowth, formatSigned } from "../../table/comparison_columns.ts";
 import { wordsFor } from "../../table/columns.ts";
 import { addKernelLabels, readableName } from "../../format/readable_names.ts";
 import { cell, quantity, scaleFor, unbroken } from "../../format/numbers.ts";
@@ -91,7 +91,7 @@ function ChangeRows({ columns, data }: Table) {
               {data[`delta_${unit}`]![row] !== null && formatSigned(data[`delta_${unit}`]![row], scale)}
               {data.ratio![row] !== null && ` (${formatGrowth(data.ratio![row])})`}
             </td>
-            <td>{verdictWords(data.verdict![row])}</td>
+            <td>{data.verdict![row]}</td>
           </tr>
         ))}
       </tbody>
