@@ -4,6 +4,7 @@ import { type ComponentChildren, Fragment, h } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Failed, Loading, Missing, Table } from "../api/types.ts";
 import { useAdvised, useAnswer } from "../app/answers.ts";
+import { comparisonBase } from "../app/comparison_base.ts";
 import { openView, viewEntry, viewTitle } from "../app/router.ts";
 import { percent, quantity, unbroken } from "../format/numbers.ts";
 import { useWidth } from "../ui/measure.ts";
@@ -98,6 +99,7 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
   if (!rows) return null;
   const [saving, share] = (picture.amounts ?? []).map((name) => data[name]![0]);
   const textIn = (name: string) => unbroken(String(data[name]![0] ?? ""));
+  const whose = comparisonBase.value ? "New: " : "";
   const [rule, title, evidence, confidence, moreIn] = picture.texts.map(textIn);
   const action = picture.action ? textIn(picture.action) : "";
   if (confidence === "cannot_tell" && !isOwn) return null;
@@ -108,7 +110,7 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
     <Banner
       label={label}
       color={`var(--${picture.colors[rule!] ?? rule})`}
-      title={title!}
+      title={whose + title}
       doubt={unbroken(note)}
       evidence={evidence + more}
       action={hasSaving || isOwn || !picture.amounts ? action : ""}

@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 
 from ..errors import BadParameter
-from ..names.text import digits
+from ..measures.time.idle_causes import CAUSE_WORDS
+from ..names.text import as_clause, digits
 from ..table import COUNT, DURATION, FRACTION, INSTANT, TEXT, Column, Table
 from ..trace import Trace
 from .account import Account, account_of_typical_step
@@ -28,6 +29,7 @@ ID = "step_difference"  # what the command line calls it, where it names a view
 ROWS_ID = "step_difference_rows"  # what its terms consist of
 SAME, ONLY_BASE, ONLY_NEW = "same work", "only in base", "only in new"
 MESSAGES, OVERLAP, IDLE = "exposed communication", "overlap", "idle"
+_CAUSES = {cause: as_clause(words) for cause, words in CAUSE_WORDS.items()}
 KINDS = (SAME, ONLY_BASE, ONLY_NEW, MESSAGES, OVERLAP, IDLE)
 SIDES = ("base", "new")
 TERM = ("kind", "base_work", "new_work")  # what identifies a term
@@ -230,8 +232,8 @@ def _gaps(nth: int, account: Account, work: pl.DataFrame) -> pl.DataFrame:
     in_order = work.sort("start_ns")
     next_row = in_order["start_ns"].to_numpy().searchsorted(account.gaps["end_ns"].to_numpy())
     names = pl.concat([in_order["name"], pl.Series([_END])]).gather(next_row)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    return _pieces(nth, IDLE, account.gaps.with_columns(work="cause", ns=length, kernel="before " + names))
+    length, cause = pl.col("end_ns") - pl.col("start_ns"), pl.col("cause").cast(pl.String).replace(_CAUSES)
+    return _pieces(nth, IDLE, account.gaps.with_columns(work=cause, ns=length, kernel="before " + names))
 
 
 def _pieces(nth: int, kind: str, parts: pl.DataFrame) -> pl.DataFrame:
