@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import BadParameter
-from ..pictures import charted_columns, parent_column
+from ..pictures import StackedBars, charted_columns, parent_column
 from ..table import BOOL, BYTES, COUNT, DURATION, FLOP, NUMERIC, Column, Table
 from ..trace import Trace
 from ..view import Subject, View
@@ -220,7 +220,9 @@ def _select_columns(view: View, names: Sequence[str]) -> list[Column]:
     numbers = [n for n in possible if by_name[n].kind in NUMERIC]
     counts = [n for n in numbers if by_name[n].kind is COUNT][:1]
     weight = [view.table.weight] if view.table.weight in numbers else []
-    usual = [*weight, *(n for n in counts if n not in weight)] if weight else numbers or possible
+    picture = view.table.picture
+    parts = [n for n in picture.parts[1:] if n in numbers] if isinstance(picture, StackedBars) else []
+    usual = [*weight, *counts] if weight else [*parts, *numbers] or possible
     return [by_name[name] for name in dict.fromkeys(names or usual) if name]
 
 

@@ -220,6 +220,13 @@ def test_keys_that_are_missing_are_the_same_key():
     assert frame.select("op", "only_in", "delta_total_ns").rows() == [(None, None, 0)]
 
 
+def test_of_a_whole_with_parts_these_are_compared_first():
+    drawn = VIEWS["idle"].table.picture.parts
+    selection = [column.name for column in compare(VIEWS["idle"], steps(80, 100), steps(80, 300)).columns]
+    assert selection[: len(drawn) - 1] == list(drawn[1:])
+    assert set(selection) > set(drawn)
+
+
 def test_a_column_that_cannot_be_compared_is_refused():
     with pytest.raises(BadParameter, match="'name' of 'operators' can't be compared; choose among calls"):
         operators(steps(10), steps(10), columns=["name"])
