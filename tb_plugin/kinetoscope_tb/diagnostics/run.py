@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import polars as pl
 
@@ -57,6 +57,10 @@ def _of_members(ranks: Ranks) -> Iterator[Diagnostic]:
         )
 
 
+def _title(ranks: Collection[int]) -> str:
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {format_ranks(ranks)}"
+
+
 def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
     """Ranks without a trace."""
     missing = ranks.missing_ranks
@@ -64,7 +68,7 @@ def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "missing_ranks",
             len(missing),
-            f"There are no traces of ranks {format_ranks(missing)}. For collectives of their groups it is "
+            f"There is no trace of {_title(missing)}. For collectives of their groups it is "
             "unknown who came last and how long the transfer took; waits and bandwidths are lower bounds.",
             level="loss",
         )
@@ -73,7 +77,7 @@ def _of_absent(ranks: Ranks) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "ranks_not_chosen",
             len(not_chosen),
-            f"The program chose not to record ranks {format_ranks(not_chosen)}. For collectives of their groups it is "
+            f"The program chose not to record {_title(not_chosen)}. For collectives of their groups it is "
             "unknown who came last and how long the transfer took; waits and bandwidths are lower bounds.",
             level="note",
         )
