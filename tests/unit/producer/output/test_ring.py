@@ -117,19 +117,25 @@ STOPS = """
 import os, signal, sys
 from pathlib import Path
 from kinetoscope import Tracer, on_request
-from kinetoscope.journal.status import rank_statuses
-run = Path(sys.argv[1], "job")
 with Tracer(sys.argv[1], run="job", schedule=on_request, system=()) as tracer:
-    while not (run / ".work" / "rank0.jsonl").exists():
+    while not Path(sys.argv[1], "job", ".work", "rank0.jsonl").exists():
         tracer.step()
-    is_summary_behind = False
-    while not is_summary_behind:
+    while True:
         for _ in range(50):
             tracer.step()
-        is_summary_behind = (rank_statuses(run)[0].completed or 0) < tracer.completed_steps
-    print(tracer.completed_steps, flush=True)
-    os.kill(os.getpid(), signal.SIGSTOP)
+        print(tracer.completed_steps, flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
 """
+
+
+def steps_when_stopped(training, run):
+    """Let a training go on until it is stopped with more steps than its journal's summary has; how many they are."""
+    while True:
+        completed_steps = int(training.stdout.readline())
+        os.waitpid(training.pid, os.WUNTRACED)
+        if (rank_statuses(run)[0].completed or 0) < completed_steps:
+            return completed_steps
+        training.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no processes")
@@ -137,10 +143,9 @@ def test_the_writer_process_saves_those_of_a_training_that_is_stopped(tmp_path):
     command = [sys.executable, "-c", STOPS, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as training:
         try:
-            completed_steps = int(training.stdout.readline())
+            completed_steps = steps_when_stopped(training, tmp_path / "job")
             minutes = wait_for(lambda: last_minutes(tmp_path / "job", 0))
             assert minutes.steps[-1][0] == completed_steps - 1
-            assert (rank_statuses(tmp_path / "job")[0].completed or 0) < completed_steps
             (status,) = read_folder(str(tmp_path / "job")).statuses
             assert status.completed == completed_steps
         finally:
