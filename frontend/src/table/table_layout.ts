@@ -8,8 +8,7 @@ export const HEAD = 45;
 const PADDING = 34;
 const BAR = 44; // next to the number
 export const SWATCH = 16; // before the text
-const LEAST_PROSE = 210;
-const BESIDE_PROSE = 200; // of one of several columns of sentences
+const LEAST_PROSE = 200;
 const LEAST_NAME = 120; // where sentences take its room
 const FADE = 22; // of what goes on to the right, over columns behind sentences
 const WIDEST_PROSE = 900; // where one has to scroll to see it
@@ -50,7 +49,7 @@ export function widths(columns: DrawnColumn[], available: number, indented: numb
   const roomAfter = (count: number) => available - result.slice(0, count).reduce((sum, width) => sum + width, 0);
   let left = roomAfter(columns.length);
   if (left < 0 && columns.some(isProse)) {
-    columns.forEach((column, i) => isProse(column) && (result[i] = LEAST_PROSE));
+    columns.forEach((column, i) => isProse(column) && (result[i] = Math.min(natural[i]!, LEAST_PROSE)));
     const short = LEAST_PROSE - roomAfter(columns.findIndex(isProse)); // the name gives way to the first sentence
     if (short > 0 && main >= 0 && result[main]! - short >= leastName) result[main]! -= short;
     const last = columns.findLastIndex(isProse); // numbers that gave way to it are out of sight
@@ -97,7 +96,7 @@ function withSentencesStacked(columns: DrawnColumn[], available: number): DrawnC
   if (!first || !below.length) return columns;
   const pixels = widths(columns, available, 0);
   const needed = columns.map((column, i) =>
-    isProse(column) ? Math.min(BESIDE_PROSE, textWidth(widest(column)) + PADDING) : pixels[i]!
+    isProse(column) ? Math.min(LEAST_PROSE, textWidth(widest(column)) + PADDING) : pixels[i]!
   );
   if (needed.reduce((sum, width) => sum + width, 0) <= available) return columns;
   const title = [first, ...below].map(({ title }) => title).join(", ");
@@ -115,7 +114,7 @@ export function sentencesInSight(all: DrawnColumn[], available: number, weight: 
   if (!before.length) return columns;
   const pixels = widths(columns, available, 0);
   const isStacked = columns.length < all.length;
-  let room = available - (isStacked ? BESIDE_PROSE : LEAST_PROSE) - before.reduce((sum, _, i) => sum + pixels[i]!, 0);
+  let room = available - LEAST_PROSE - before.reduce((sum, _, i) => sum + pixels[i]!, 0);
   const moved = new Set<DrawnColumn>();
   for (let i = before.length - 1; i > 0 && room < 0; i--) {
     const column = before[i]!;
