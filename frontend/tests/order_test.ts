@@ -126,7 +126,7 @@ Deno.test("another order leaves the rows that match as they are, and another fil
   same([...find("1", "").rows], [...matches]);
 });
 
-Deno.test("what is dropped while it is ranked goes on for whoever wants it next", () => {
+Deno.test("what is dropped while it is ranked goes on at the next request", () => {
   const table = randomTable(9000, 7), first = findRows(table, "", "names");
   for (let i = 0; i < 9; i++) first.next();
   const second = finish(findRows(table, "", "names"));

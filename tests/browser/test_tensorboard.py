@@ -165,8 +165,7 @@ def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts:
 # 300 idle time in the same words as in Idle, labels of a crowded roofline's largest points, and sliders within their claims.
 # 300 rows in sight before those around them, names first in tables, and means of curves.
 # 700 the picture and the sentence of the steps, words that columns declare, and places in the code with their line.
-# 100 tables of 100,000 rows that are sorted and filtered in time slices, so that the page answers meanwhile.
-MOST_BYTES = 138_400
+MOST_BYTES = 138_300
 
 
 def test_the_page_is_small(app: App):

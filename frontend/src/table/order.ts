@@ -183,7 +183,7 @@ export class ColumnRanks {
   *slices(name: string): Generator<void, Int32Array> {
     const slices = this.#begun.get(name) ?? rankSlices(this.columns[name] ?? []);
     this.#begun.set(name, slices);
-    while (!this.isComplete(name)) { // whoever else wants it may have gone on meanwhile
+    while (!this.isComplete(name)) { // another request may have gone on with it meanwhile
       const { done, value } = slices.next();
       if (done) this.#done.set(name, value);
       else yield;

@@ -75,7 +75,7 @@ interface Size {
 const lastSizes = new Map<string, Size>();
 
 /**
- * The size of an element's inside, kept current; at first that of the last one of its kind.
+ * The current size of an element's inside; at first that of the last one of its kind.
  *
  * Its height is the largest at its width, so that a table that was short for a moment is laid out once when it grows.
  */
