@@ -34,7 +34,7 @@ TURNS_OF_WORKERS, STEPS_OF_WORKERS = 11, 12
 ROUNDS = 5  # of so many turns, until the ratio of a pair is certain enough
 ENOUGH = 0.045  # two standard errors of it
 TIMED_STEPS = 8  # before a recording
-RECORDINGS = 2  # of each job: the one counts whose steps are most like those that were measured
+RECORDINGS = 5  # of each job: the one counts whose steps are most like those that were measured
 PREFETCHED = 2  # batches of a worker
 
 

@@ -260,8 +260,8 @@ def test_the_page_says_what_the_summary_says(browser: Browser, samples: tuple[Pa
         shown = page.get_by_label("Verdict", exact=True)
         expect(shown).to_contain_text(verdict.title.replace("`", ""))
         if verdict.saving_ns:
-            about = "" if verdict.saving_low_ns is None else "about "
-            number, unit = re.search(rf"up to {about}−([\d.]+)\s([mµ]?s)", shown.inner_text()).groups()  # type: ignore[union-attr]
+            about = "up to" if verdict.saving_low_ns is None else "about"
+            number, unit = re.search(rf"{about} −([\d.]+)\s([mµ]?s)", shown.inner_text()).groups()  # type: ignore[union-attr]
             assert float(number) * UNITS[unit] == pytest.approx(verdict.saving_ns, rel=5e-3)
         if answer.usual_step_ns:
             expect(shown).to_contain_text("of a step without the profiler")

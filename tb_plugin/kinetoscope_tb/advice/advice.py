@@ -224,9 +224,9 @@ def _of_usual_step(facts: Facts, claim: Advice, size_ns: int) -> Advice | Cleare
         return ClearedTopic(words, f"{facts.percent(size_ns)} for {words} while the profiler runs (without it {takes})")
     title, evidence = claim.title, claim.evidence
     if most_ns < _LESS * size_ns:
-        evidence += f" Without the profiler {takes}: at most {text.time(most_ns)} of it can be saved."
+        evidence += f" Without the profiler {takes}: about {text.time(most_ns)} of it can be saved."
     if (usual_share := most_ns / usual_ns) < _MUCH_LESS * facts.share(size_ns):
-        title = f"{title.removesuffix('.')}; without the profiler at most {text.percent(usual_share)} of {facts.step}."
+        title = f"{title.removesuffix('.')}; without the profiler about {text.percent(usual_share)} of {facts.step}."
     return replace(claim, title=title, evidence=evidence, saving_ns=most_ns, is_of_usual_step=True)
 
 

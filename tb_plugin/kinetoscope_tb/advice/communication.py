@@ -31,7 +31,7 @@ from .facts import Facts
 from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Culprit, Exposure, KindOfCalls, OpenQuestion
 
 _EXPOSED = 0.05
-_MOSTLY = 0.5  # of the exposed time
+_MOSTLY, _NEARLY_ALL = 0.5, 0.75  # of the exposed time
 _OF_LAYERS = 1 / 3  # of the exposed time: gradients are exchanged after the forward pass, by other groups
 _EQUAL = 2.0  # times the fastest equal call: what congestion may add
 _CALL_NS, _BYTE_NS = 100_000, 2.0  # 0.5 GB/s: half of what 10 Gbit/s Ethernet carries
@@ -81,7 +81,7 @@ _REMEDIES = {
     "placed so that ranks need less of each other; run work that doesn't need the result meanwhile.",
     "barrier": "Leave out barriers that nothing needs: collectives wait for each other without them. For a measurement "
     "or a file that all ranks read, one barrier outside of the step is enough.",
-    "broadcast": "Broadcast less: `DistributedDataParallel(broadcast_buffers=False)` if buffers needn't be equal.",
+    "broadcast": "Broadcast less: `DistributedDataParallel(broadcast_buffers=False)` if the ranks' buffers needn't be equal.",
     **dict.fromkeys(
         ("send", "recv"),
         "Pass activations on while other micro-batches compute: more micro-batches, an interleaved pipeline schedule.",
@@ -207,8 +207,17 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
     if least_wait_ns < _MOSTLY * exposed_ns:
         is_of_any_job = facts.is_training or remedy == _REMEDIES["barrier"]
         exposure = Exposure("", kind_of_calls, None, _per(facts))
-        return exposure, remedy if is_of_any_job else _SERVING_REMEDY, small, names
+        return exposure, _with_share(remedy, kinds) if is_of_any_job else _SERVING_REMEDY, small, names
     return Exposure("", kind_of_calls, least_wait_ns, _per(facts)), WAITING, small, names
+
+
+def _with_share(remedy: str, kinds: pl.DataFrame) -> str:
+    """The remedy for the first kind, with that kind's share of the exposed time if the others have much of it."""
+    whole = int(kinds["exposed_ns"].sum())
+    alike = sum(ns for kind, ns in kinds.rows() if kind == kinds["kind"][0] or _REMEDIES.get(kind) == remedy)
+    if alike >= _NEARLY_ALL * whole:
+        return remedy
+    return f"For {kinds['kind'][0]}, {text.percent(alike / whole)} of it: {text.as_clause(remedy)}"
 
 
 def _caller(facts: Facts, calls: pl.DataFrame) -> tuple[str, Culprit]:

@@ -227,7 +227,7 @@ def _size(claim: Claim, of: str) -> str:
         return confidence
     most, bounds = "at most", ""
     if claim.saving_low_ns is not None and claim.saving_high_ns is not None:
-        most, bounds = "up to about", f" ({text.time_range(claim.saving_low_ns, claim.saving_high_ns)})"
+        most, bounds = "about", f" ({text.time_range(claim.saving_low_ns, claim.saving_high_ns)})"
     share = text.percent(claim.saving_frac or 0)
     return f"saves {most} {text.time(claim.saving_ns)}{bounds}, {share}{of}; {confidence}"
 

@@ -28,7 +28,7 @@ wrappers run in between, at most 280 µs in our recordings."""
 def collective_edges(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, Rows]:
     """Boundaries at which a thread continues after its own collective, and those at which the collective ended."""
     host = trace.host_events
-    call, run = _calls_and_runs(trace)
+    call, run = calls_and_runs(trace)
     start, kind = host["start_ns"].to_numpy(), map_categories(host["name"][call], kind_of, missing="")
     run = run[np.argsort(start[run], kind="stable")]
     kind_of_run = map_categories(host["name"][run], kind_of, missing="")
@@ -49,7 +49,7 @@ def collective_edges(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, Ro
     return np.concatenate(resumes), np.concatenate(ends)
 
 
-def _calls_and_runs(trace: Trace) -> tuple[Rows, Rows]:
+def calls_and_runs(trace: Trace) -> tuple[Rows, Rows]:
     """The outermost operators that begin collectives, and the ranges of collectives on threads that begin none."""
     host = trace.host_events
     communicates, parent = host["is_communication"].to_numpy(), host["parent"].to_numpy()

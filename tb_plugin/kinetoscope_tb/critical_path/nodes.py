@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..arrays.native import Function
 from ..trace import Trace
 from .boundaries import HostBoundaries
+from .collective_ends import end_on_time
 from .edges import Edges, Kind
 
 _sort_by_time = Function("sort_by_time")
@@ -49,6 +50,7 @@ class Nodes:
         end after that, and steps last.
         """
         boundaries = HostBoundaries.of(trace)
+        end_on_time(trace, boundaries)
         start, dur = trace.device_events["start_ns"].to_numpy(), trace.device_events["dur_ns"].to_numpy()
         windows = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
         time, hosts = boundaries.time, boundaries.time.size

@@ -66,6 +66,7 @@ _PACKAGES = (
 )
 _LIBRARY = regex(rf"{_INSTALLED}|^torch/|^kinetoscope/|^(?:{_MODULES})\.py\(|^(?:{_PACKAGES})/\S+\(|^nn\.Module: ")
 _SPELLS_WAIT = regex(r"^(?:threading|queue|subprocess|concurrent/\S+|multiprocessing/\S+)\.py\(\d+\): (?!_)(\w+)$")
+_BEGINS_THREAD = regex(r"^threading\.py\(\d+\): (?:_bootstrap|_bootstrap_inner|run)$")
 _WAITING_FUNCTIONS = {"wait", "wait_for", "acquire", "join", "get", "put", "result"}
 _AWAITS_MESSAGE = regex(
     r"<built-in method get of _queue\.SimpleQueue|<built-in method (?:poll|select|control) of select\."
@@ -119,6 +120,11 @@ def is_wait(frame: str) -> bool:
     A call that began before the recording has no frame of its own: then only the functions around it show.
     """
     return bool(describe_wait(frame)) or waiting_function(frame).rpartition(".")[2] in _WAITING_FUNCTIONS
+
+
+def begins_thread(frame: str) -> bool:
+    """Whether a frame is Python's own that begins a thread: without another one inside, nothing of it was recorded."""
+    return bool(_BEGINS_THREAD.search(frame))
 
 
 def awaits_message(frame: str) -> bool:

@@ -288,6 +288,33 @@ def test_collectives_that_no_other_thread_runs_are_not_waited_for_elsewhere():
     assert not waits_for_its_collective(*rows, *((*one, {"thread": 3}) for one in nccl), step=4_000)
 
 
+COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
+
+
+def test_a_collective_had_ended_when_ddp_copied_its_result_however_late_that_is_recorded():
+    rows = ("op", "c10d::allreduce_", 10, 20), ("op", "aten::as_strided", 300, 2), ("op", COPY, 303, 5)
+    gloo = "annotation", "gloo:all_reduce", 25, 600, {"thread": 3}
+    assert path(built(*rows, gloo, step=1_000))[1:5] == [
+        ("communication", "c10d::allreduce_", 10, 15),
+        ("communication", "gloo:all_reduce", 25, 274),  # a nanosecond less than the wait
+        ("host_unrecorded", None, 299, 0),
+        ("host_operator", "aten::as_strided", 300, 2),
+    ]
+
+
+def test_the_copy_of_an_earlier_bucket_doesn_t_show_that_a_later_one_s_collective_had_ended():
+    calls = ("op", "c10d::allreduce_", 10, 20), ("op", "c10d::allreduce_", 100, 20)
+    copies = ("op", COPY, 303, 5), ("op", COPY, 750, 5)
+    runs = [("annotation", "gloo:all_reduce", at, dur, {"thread": n}) for n, at, dur in ((3, 25, 270), (4, 115, 600))]
+    assert ("communication", "gloo:all_reduce", 115, 600) in path(built(*calls, *copies, *runs, step=1_000))
+
+
+def test_a_collective_that_a_thread_does_not_wait_for_has_its_recorded_end():
+    rows = ("op", "c10d::allreduce_", 10, 20), ("op", "aten::mm", 31, 268), ("op", COPY, 303, 5)
+    gloo = "annotation", "gloo:all_reduce", 25, 600, {"thread": 3}
+    assert ("host_operator", "aten::mm", 31, 268) in path(built(*rows, gloo, step=1_000))
+
+
 def test_most_of_the_path_of_recorded_gloo_ranks_is_communication(torch_2_15):
     for rank in (0, 1):
         parts = critical_path(read(torch_2_15 / f"cpu/ddp_rank{rank}.json.gz"))

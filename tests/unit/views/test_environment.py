@@ -34,7 +34,7 @@ def test_the_name_of_a_single_step_is_not_taken_for_their_number():
             built.step(name, 100 * at, 100)
         return dict(environment(built.build()).rows())["Steps"]
 
-    assert steps(6) == "only 6, complete"
+    assert steps(6) == "1, complete: number 6"
     assert steps(6, 7) == "6–7, 2 complete"
 
 

@@ -90,6 +90,18 @@ def test_the_main_thread_comes_first_and_threads_that_only_wait_come_last():
     ]  # fmt: skip
 
 
+def test_a_thread_of_which_only_the_beginning_was_recorded_is_taken_to_wait():
+    builder = program()
+    for thread in (2, 3):
+        builder.python("threading.py(995): _bootstrap", at=0, dur=1000, thread=thread)
+        builder.python("threading.py(975): run", at=1, dur=990, thread=thread)
+    builder.python("log.py(2): write", at=10, dur=900, thread=3)
+    threads = python_calls(builder.build()).filter(kind="thread")
+    assert threads.select("function", "is_waiting").rows() == [
+        ("thread 1", False), ("thread 3", False), ("thread 2", True),
+    ]  # fmt: skip
+
+
 def test_functions_of_python_torch_and_other_packages_are_library():
     builder = TraceBuilder().python("train.py(1): main", at=0, dur=90)
     builder.python("torch/optim/adam.py(3): step", at=10, dur=50).python("<built-in function len>", at=20, dur=5)

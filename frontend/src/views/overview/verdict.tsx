@@ -18,7 +18,7 @@ export function Verdict({ summary, unit, isComparing }: { summary: Summary; unit
     <Banner label="Verdict" color={colorOf(advice)} title={advice.title} evidence={advice.evidence}>
       {saving !== null && (
         <b data-tip="What this cause takes at most; after the fix, another one may take its place">
-          up to {range && "about "}−{quantity(saving, "duration")}
+          {range ? "about" : "up to"} −{quantity(saving, "duration")}
         </b>
       )}
       {isUnknown(advice) && <b>can’t tell</b>}

@@ -186,7 +186,7 @@ export function WhatToDo({ shown, noun }: { shown: ShownAnswer<Summary>; noun: s
   if (rows.length === 1 && isAllWell(rows[0]!)) return null;
   return (
     <div class="rail">
-      <Card title="What to do" note="upper bounds; may overlap">
+      <Card title="What to do" note="if all of it were gone; may overlap">
         <AnswerView shown={shown} title="Advice">{(summary) => <List summary={summary} noun={noun} />}</AnswerView>
       </Card>
     </div>

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, scatter_add
 from ...arrays.nesting import nearest, outward
-from ...names.python_frames import is_of_library, is_wait
+from ...names.python_frames import begins_thread, is_of_library, is_wait
 from ...trace.model import Trace
 from ..calls.call_tree import CallForest, Ints, MergedTree, Rows, merge_calls
 from .frames import functions, without_addresses
@@ -61,10 +61,14 @@ class PythonPaths:
 
 
 def waiting_threads(tree: MergedTree, texts: list[str], host: Ints) -> NDArray[np.bool_]:
-    """Whether each node is a thread that only waits; `host` is the time of each node without its callees."""
+    """Whether each node is a thread that only waits; `host` is the time of each node without its callees.
+
+    A thread of which nothing but its beginning was recorded began what it does before the recording, and never ended it.
+    """
     root, host_total = nearest(tree.parent < 0, tree.parent), tree.with_inner(host)
     waits = np.array([is_wait(text) for text in texts])[tree.code] & (tree.parent >= 0)
-    waiting_ns = scatter_add(np.where(nearest(waits, tree.parent) >= 0, root, NONE), host, tree.parent.size)
+    waits_or_hides = (nearest(waits, tree.parent) >= 0) | np.array([begins_thread(text) for text in texts])[tree.code]
+    waiting_ns = scatter_add(np.where(waits_or_hides, root, NONE), host, tree.parent.size)
     is_waiting: NDArray[np.bool_] = (tree.parent < 0) & (host_total > 0) & (waiting_ns >= WAITING_SHARE * host_total)
     return is_waiting
 

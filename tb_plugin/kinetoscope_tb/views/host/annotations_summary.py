@@ -89,8 +89,7 @@ def _device(trace: Trace, first: dict[str, Any]) -> list[str]:
     if not are_launches_known(trace):
         return ["Not all calls that launch its work are recorded."]
     if not first["gpu_ns"]:
-        threads = "Its thread launches" if first["threads"] == 1 else "Its threads launch"
-        return [f"{threads} no work of a {as_clause(noun)}."]
+        return [f"No work of a {as_clause(noun)} is launched in it."]
     idle = f"idle in between: {time(first['gpu_idle_ns'])}" if first["gpu_idle_ns"] else "never idle in between"
     return [f"{noun} busy with its work: {time(first['gpu_ns'])}; {idle}."]
 

@@ -68,8 +68,8 @@ class PythonCalls(Table):
     thread = Column(TEXT, "Number (tid) of a thread, in its own row; the value for `thread`.")
     is_waiting = Column(
         BOOL,
-        f"Whether a thread spends at least {WAITING_SHARE:.0%} of its time in calls that wait: for a lock, another "
-        "process, a file or a socket.",
+        f"Whether a thread spends at least {WAITING_SHARE:.0%} of its time in calls that wait (for a lock, another "
+        "process, a file or a socket), or in what it began before the recording and never ended.",
     )
     path = Column(TEXT, "Hash of the call path from the thread to it; the same in every trace.", shown_as="hash")
     parent_row = Column(ID, "Row of its caller, counted from 0; missing for a thread.")

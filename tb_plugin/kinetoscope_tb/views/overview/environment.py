@@ -115,7 +115,7 @@ def _steps(steps: pl.DataFrame) -> str:
     """First to last, and how many are complete; a single one isn't shown as a number of steps."""
     names, complete = steps["name"].to_list(), int(steps["is_complete"].sum())
     if len(names) == 1:
-        return f"only {names[0]}, {'complete' if complete else 'incomplete'}"
+        return f"1, {'complete' if complete else 'incomplete'}: number {names[0]}"
     return f"{names[0]}–{names[-1]}, {complete} complete"
 
 
