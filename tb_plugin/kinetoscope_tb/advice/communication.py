@@ -81,7 +81,7 @@ _REMEDIES = {
     "placed so that ranks need less of each other; run work that doesn't need the result meanwhile.",
     "barrier": "Leave out barriers that nothing needs: collectives wait for each other without them. For a measurement "
     "or a file that all ranks read, one barrier outside of the step is enough.",
-    "broadcast": "Broadcast less: `DistributedDataParallel(broadcast_buffers=False)` if the ranks' buffers needn't be equal.",
+    "broadcast": "Broadcast less: `DistributedDataParallel(broadcast_buffers=False)`, if buffers of ranks may differ.",
     **dict.fromkeys(
         ("send", "recv"),
         "Pass activations on while other micro-batches compute: more micro-batches, an interleaved pipeline schedule.",

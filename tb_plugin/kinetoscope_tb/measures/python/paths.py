@@ -63,7 +63,7 @@ class PythonPaths:
 def waiting_threads(tree: MergedTree, texts: list[str], host: Ints) -> NDArray[np.bool_]:
     """Whether each node is a thread that only waits; `host` is the time of each node without its callees.
 
-    A thread of which nothing but its beginning was recorded began what it does before the recording, and never ended it.
+    A thread of which nothing but its beginning was recorded does what it began before the recording, and never ended.
     """
     root, host_total = nearest(tree.parent < 0, tree.parent), tree.with_inner(host)
     waits = np.array([is_wait(text) for text in texts])[tree.code] & (tree.parent >= 0)
