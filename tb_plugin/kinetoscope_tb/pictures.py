@@ -213,7 +213,8 @@ class PartBars:
             names them.
         count: The column with how many others such a row sums up.
         source: The text column with the line of code that a row is.
-        is_of_steps: Whether bars are steps, drawn on one scale below the first one, which is all of them.
+        most_steps: How many bars are steps at most, the longest, on one scale below the first one, which is all steps;
+            0: bars are no steps.
         what_if: Id of a view of the same parts, with what a step would save if one took `percent` less time.
     """
 
@@ -224,7 +225,7 @@ class PartBars:
     name: str | None = None
     count: str | None = None
     source: str | None = None
-    is_of_steps: bool = False
+    most_steps: int = 0
     what_if: str | None = None
 
 

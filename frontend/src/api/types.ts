@@ -127,7 +127,7 @@ export type Picture =
     name: string | null;
     count: string | null;
     source: string | null;
-    is_of_steps: boolean;
+    most_steps: number;
     what_if: string | null;
   }
   | { kind: "step_columns" }

@@ -165,7 +165,7 @@ class Faults:
         if cleared_topics:
             return replace(rest, title=f"Nothing to fix in {text.enumeration([c.topic for c in cleared_topics])}.")
         evidence = "What else was checked rests on the same numbers."
-        action = "Record again, without what is wrong with the recording: *Trace health* lists it."
+        action = "Mend what *Trace health* lists, then look again."
         title = "Nothing else can be said."
         return replace(rest, title=title, evidence=evidence, action=action, confidence="cannot_tell")
 

@@ -48,7 +48,7 @@ def _end(facts: Facts, diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     clauses = [fault.clause for fault in faults if fault.hides_an_end]
     if clauses:
         meta, (begin, end) = facts.trace.meta, facts.trace.window
-        yield from (*clauses, f"What there is are {text.times(meta.events, 'event')} of {text.time(end - begin)}")
+        yield from (*clauses, f"It holds {text.times(meta.events, 'event')}, which span {text.time(end - begin)}")
 
 
 def _launches(facts: Facts) -> Iterator[str]:

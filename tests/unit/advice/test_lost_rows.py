@@ -266,7 +266,7 @@ def test_a_file_that_ends_early_says_so_before_what_is_left():
     first, *_ = said(trace)
     assert first.rule == "lost_rows"
     assert first.title == "The file ends amid its events, and an unknown number of later ones is missing."
-    assert first.evidence.startswith("What there is are ")
+    assert first.evidence.startswith("It holds ")
     assert first.action.startswith("Copy the file again")
 
 

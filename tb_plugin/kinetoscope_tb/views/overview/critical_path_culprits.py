@@ -29,12 +29,12 @@ LEAST = 0.03  # of a step: a culprit that takes less of each step has no row
 class CriticalPathCulprits(Table):
     """What the critical path of each step consists of, by cause and culprit; the rows add up to the step.
 
-    Of more than 16 steps, those that take longest.
+    Of more than 16 steps, the longest.
     """
 
     key, weight = ("step", "cause", "name", "source"), "path_ns"
     picture = PartBars(
-        "step", "cause", "mean_ns", "name", "culprits", "source", is_of_steps=True, what_if="critical_path"
+        "step", "cause", "mean_ns", "name", "culprits", "source", most_steps=MOST_STEPS, what_if="critical_path"
     )
 
     step = Column(TEXT, "Number of the step; `all`: all complete steps.")
