@@ -49,6 +49,32 @@ Deno.test("parts of bars have one name in the picture and in the table", () => {
   same(["gemm", "matmuls"].map((word) => lower[0]!.includes(word)), [true, true]);
 });
 
+Deno.test("operators have the names and the shapes of their inputs, and nothing else of their keys", () => {
+  const texts = ["operator", "input_shapes", "input_types", "input_values"];
+  const table: Table = {
+    state: "ready",
+    view: "kernel_efficiency",
+    columns: texts.map((name) => ({
+      name,
+      kind: "text",
+      doc: "A part of the key.",
+      ...(name === "input_shapes" && { shown_as: "shapes" as const }),
+    })),
+    data: {
+      operator: ["aten::mm", "aten::mm", "aten::_fused_adamw_", "aten::item"],
+      input_shapes: ["[[8, 4], [4, 2], []]", "[[8, 4], [4, 2], []]", "[[], [], []]", null],
+      input_types: ['["float"]', '["c10::BFloat16"]', '["TensorList", ""]', '["float"]'],
+      input_values: ['["", ""]', '["","",""]', "[]", '[""]'],
+    },
+  };
+  const picture = { kind: "roofline" } as unknown as ViewEntry["picture"];
+  const { nameOf, columns, emptyColumns } = prepareTable(table, { ...ENTRY, key: texts, picture });
+  const product = "aten::mm · [[8, 4], [4, 2]]";
+  same([0, 1, 2, 3].map(nameOf), [product, product, "aten::_fused_adamw_", "aten::item"]);
+  same(emptyColumns.map(({ name }) => name), ["input_values"]);
+  same(columns.at(-1)!.values, table.data.input_types);
+});
+
 Deno.test("rows that only a number identifies are named by it", () => {
   const table: Table = {
     state: "ready",

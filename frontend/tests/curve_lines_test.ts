@@ -5,6 +5,7 @@ import {
   describeMoment,
   extremes,
   isolatedRows,
+  knownShare,
   marksAround,
   marksWithin,
   meanOver,
@@ -86,6 +87,12 @@ Deno.test("a mean is over time, of the range that is shown, and without what is 
   same(meanOver(panel!, allocated!, 0, 3000), 2048 * 2 / 3);
   same(meanOver(panel!, reserved!, 0, 3000), 4096);
   same(meanOver(panel!, reserved!, 0, 999), null);
+});
+
+Deno.test("the part of the time is known for which a mean counts", () => {
+  const [panel] = drawn, [allocated, reserved] = panel!.lines;
+  same([allocated, reserved].map((line) => knownShare(panel!, line!, 0, 3000)), [1, 2 / 3]);
+  same(knownShare(panel!, reserved!, 0, 0), 1);
 });
 
 Deno.test("zero is on every axis, and a share's axis goes to the whole", () => {

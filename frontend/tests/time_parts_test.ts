@@ -78,10 +78,16 @@ Deno.test("a cause is that of a whole, mostly, or not", () => {
 
 Deno.test("the causes of half of a whole are named, and no more of them", () => {
   const causes = [["Launch latency", 30], ["Host in operators", 25], ["Host in Python", 25]].map(([name, value]) => ({
+    id: "",
     name: String(name),
     value: Number(value),
   }));
   is(mostCauses(causes, 100), "30 % of that: launch latency; 25 %: host in operators");
   is(mostCauses(causes, 60), "50 % of that: launch latency");
   is(mostCauses([], 60), "");
+});
+
+Deno.test("time that isn't in the recording is no cause: the device may have been busy", () => {
+  const hidden = { id: "not_shown_ns", name: timePart("not_shown").name, value: 60 };
+  is(mostCauses([hidden], 60), "100 % of that: it may have been busy");
 });

@@ -25,6 +25,18 @@ Deno.test("the longest step has the part that makes it long", () => {
   );
 });
 
+Deno.test("a part that takes more time than the whole step isn't most of it", () => {
+  const total = [100e6, 101e6, 103e6, 100e6], waits = [10e6, 10e6, 18e6, 10e6], code = [90e6, 91e6, 85e6, 90e6];
+  is(
+    stepsInWords(steps(total, { communication_ns: waits, cpu_exec_ns: code })),
+    "The usual step takes 101 ms (median of 4). Step 2 takes 2.5 ms longer: Communication 8 ms more, CPU Exec 5 ms less.",
+  );
+  is(
+    stepsInWords(steps(total, { communication_ns: waits })),
+    "The usual step takes 101 ms (median of 4). Step 2 takes 2.5 ms longer: Communication 8 ms more.",
+  );
+});
+
 Deno.test("steps that are alike are called so", () => {
   is(
     stepsInWords(steps([100e6, 101e6, 100e6])),

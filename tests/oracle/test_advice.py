@@ -224,7 +224,7 @@ def test_a_recorded_training_in_large_products_needs_nothing(recorded):
 def test_a_wait_for_data_names_the_function_that_takes_it():
     # The loader resizes images by scipy.ndimage.zoom: 528.7 of the 619.0 ms.
     title, evidence = advice(read(FOLDER / "claims/tracelens_h100_owlv2.json.gz")).row(0)[1:3]
-    assert title == "51 % of step 6 waits for data, most of it in `zoom (scipy/ndimage/_interpolation.py:739)`."
+    assert title == "51.1 % of step 6 waits for data, most of it in `zoom (scipy/ndimage/_interpolation.py:739)`."
     assert evidence.endswith(
         "85.4 % of that idle time is spent in `zoom_shift`, called at `zoom (scipy/ndimage/_interpolation.py:739)`."
     )

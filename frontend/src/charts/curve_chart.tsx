@@ -6,6 +6,8 @@ import {
   decimalsOf,
   describeMoment,
   extremes,
+  knownShare,
+  type Line,
   marksAround,
   marksWithin,
   meanOver,
@@ -15,7 +17,7 @@ import {
   span,
 } from "./curve_lines.ts";
 import { Frame, Opened, Points } from "./curve_marks.tsx";
-import { decimal, quantity, type Scale, scaleFor } from "../format/numbers.ts";
+import { decimal, percent, quantity, type Scale, scaleFor } from "../format/numbers.ts";
 import { prepareTable } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
@@ -27,6 +29,7 @@ import { hideTip, showTip } from "../ui/tip.tsx";
 const TOP = 20;
 const FOOT = 20;
 const LINES = 6; // colors
+const NEARLY_ALL = 0.995; // of the time
 const NEAR = 6; // pixels within which the pointer snaps to a mark
 
 interface Axis {
@@ -398,6 +401,12 @@ export function Curves({ picture, table, ready, entry, scaledWith }: CurvesProps
   );
 }
 
+/** Over which part of the time a mean is, where a line has no value for the rest, which wasn't recorded. */
+function ofPart(panel: Panel, line: Line): string {
+  const share = knownShare(panel, line, panel.times[0]!, panel.times.at(-1)!);
+  return share > NEARLY_ALL ? "" : ` over ${percent(share)} % of the time; the rest isn't in the recording`;
+}
+
 /** The panel's title and the exact range of its values. */
 function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
   const [from, to] = [panel.times[0]!, panel.times.at(-1)!];
@@ -409,7 +418,7 @@ function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
         return range && (
           <span key={line.name}>
             {line.title} {[...new Set(range.map((value) => quantity(value, panel.kind)))].join(" to ")}
-            {mean !== null && range[1] > range[0] && `, mean ${quantity(mean, panel.kind)}`}
+            {mean !== null && range[1] > range[0] && `, mean ${quantity(mean, panel.kind)}${ofPart(panel, line)}`}
           </span>
         );
       })}

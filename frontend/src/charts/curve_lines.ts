@@ -118,6 +118,13 @@ export function meanOver({ times }: Panel, { values }: Line, from: number, to: n
   return whole > 0 ? sum / whole : null;
 }
 
+/** For how much of the time from one moment to another a value is known. */
+export function knownShare({ times }: Panel, { values }: Line, from: number, to: number): number {
+  const held = (row: number) => Math.max(0, Math.min(to, times[row + 1] ?? -Infinity) - Math.max(from, times[row]!));
+  const known = values.reduce<number>((sum, value, row) => value === null ? sum : sum + held(row), 0);
+  return to > from ? known / (to - from) : 1;
+}
+
 /** The row that makes a line by itself: the last one, whose value holds for no time, if the one before has none. */
 export const isolatedRows = (values: (number | null)[]): number[] =>
   values.length && values.at(-1) !== null && (values.at(-2) ?? null) === null ? [values.length - 1] : [];

@@ -36,10 +36,23 @@ export function stepsInWords(data: Table["data"]): string {
   const more = total(longest) - usual, time = (ns: number) => quantity(ns, "duration");
   const usually = `The usual ${noun} takes ${time(usual)} (median of ${rows.length}).`;
   if (more < NOTICEABLE * usual) return `${usually} None takes noticeably longer.`;
-  const [most] = CATEGORIES.map(({ name, column }) => ({
+  const parts = CATEGORIES.map(({ name, column }) => ({
     name,
     more: at(column, longest) - median(rows.map((row) => at(column, row))),
   })).sort((a, b) => b.more - a.more);
-  const why = 2 * most!.more > more ? `, most of it ${most!.name} (+${time(most!.more)})` : "";
-  return `${usually} ${capitalized(noun)} ${data.step![longest]} takes ${time(more)} longer${why}.`;
+  return `${usually} ${capitalized(noun)} ${data.step![longest]} takes ${time(more)} longer${
+    partsInWords(parts, more)
+  }.`;
+}
+
+/**
+ * Which part most of the difference is. A part may be more than all of it, since another one takes less time: then how
+ * much more, and how much less that is.
+ */
+function partsInWords(parts: { name: string; more: number }[], more: number): string {
+  const most = parts[0]!, least = parts.at(-1)!, time = (ns: number) => quantity(ns, "duration");
+  if (2 * most.more <= more) return "";
+  if (most.more <= more) return `, most of it ${most.name} (+${time(most.more)})`;
+  const less = 2 * -least.more >= most.more - more ? `, ${least.name} ${time(-least.more)} less` : "";
+  return `: ${most.name} ${time(most.more)} more${less}`;
 }

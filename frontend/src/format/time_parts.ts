@@ -112,11 +112,12 @@ export const mostly = (cause: string, part: number, whole: number): string =>
   part > NEARLY_ALL * whole ? cause : 2 * part > whole ? `mostly ${cause}` : "";
 
 /** The causes of half of a whole or more, the largest first, with their shares; a single one where it has that much. */
-export function mostCauses(causes: { name: string; value: number }[], whole: number): string {
+export function mostCauses(causes: { id: string; name: string; value: number }[], whole: number): string {
   let sum = 0;
   const largest = causes.filter(({ value }) => 2 * sum < whole && (sum += value));
-  return largest.map(({ name, value }, i) =>
-    `${percent(value / whole)} %${i ? "" : " of that"}: ${uncapitalized(name)}`
-  )
-    .join("; ");
+  const words = ({ id, name }: { id: string; name: string }) =>
+    id === "not_shown_ns" ? "it may have been busy" : uncapitalized(name);
+  return largest.map((cause, i) => `${percent(cause.value / whole)} %${i ? "" : " of that"}: ${words(cause)}`).join(
+    "; ",
+  );
 }

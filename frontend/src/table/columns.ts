@@ -134,10 +134,14 @@ export function sortedTexts(column: DrawnColumn): string[] {
 }
 
 const FEW = 7; // rows, whose columns are all shown
+const EMPTY_LIST = /^\[(?:""(?:, ?"")*)?\]$/;
+
+/** Whether a text is a list without a value, such as those of an operator whose inputs are all tensors. */
+const isEmptyList = (value: Value) => typeof value === "string" && EMPTY_LIST.test(value);
 
 function drawColumn(column: Column, table: Table, entry: ViewEntry, tree: Tree | null): DrawnColumn {
-  const given = table.data[column.name] ?? [], hasEmptyLists = column.kind === "text" && given.includes("[]");
-  const values = hasEmptyLists ? given.map((value) => value === "[]" ? null : value) : given;
+  const given = table.data[column.name] ?? [], hasEmptyLists = column.kind === "text" && given.some(isEmptyList);
+  const values = hasEmptyLists ? given.map((value) => isEmptyList(value) ? null : value) : given;
   const isNumeric = NUMERIC.has(column.kind);
   const { weight, picture } = entry;
   const shares = [weight, ...sharedColumns(picture)];
@@ -194,6 +198,7 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const isNaming = (column: DrawnColumn) => column.shown_as === "name" || (inKey(column) && column.shown_as !== "hash");
   const namingTexts = all.filter((column) => isText(column) && isNaming(column));
   const nameColumns = tree ? [first!] : namingTexts.length ? namingTexts : all.filter((column) => inKey(column));
+  const isOfOperators = entry.picture?.kind === "roofline";
   // A row's position in the tree already shows its parent, its path, and what it belongs to.
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&
@@ -209,8 +214,17 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     texts,
     lower: texts.map((text) => text.toLowerCase()),
     ranks: new ColumnRanks(table.data),
-    nameOf: rowNamer(nameColumns, count),
+    nameOf: isOfOperators ? operatorNamer(nameColumns) : rowNamer(nameColumns, count),
     tree,
+  };
+}
+
+/** Names operators with their shapes, if any of these isn't empty. */
+function operatorNamer(columns: DrawnColumn[]): (row: number) => string {
+  const operator = columns[0]!, shownShapes = columns.find(({ shown_as }) => shown_as === "shapes")?.shown;
+  return (row) => {
+    const name = operator.shown?.(row) ?? String(operator.values[row] ?? "–"), shapes = shownShapes?.(row) ?? "";
+    return /\d/.test(shapes) ? `${name} · ${shapes}` : name;
   };
 }
 

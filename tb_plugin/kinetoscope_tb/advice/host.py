@@ -484,10 +484,13 @@ def _where(facts: Facts, who: HostCulprit | None, rest: Intervals, said_ns: int)
 
 
 def _longest_gap(facts: Facts, late: Intervals, waiting_ns: int) -> str:
-    """The longest gap, if it alone is much of the time in which the host is late, as a sentence; else empty."""
+    """How late the host is in the gap with most of that, if it alone is much of it, as a sentence; else empty.
+
+    The gap itself may last longer: a part of it may have a cause of its own.
+    """
     start, end, lengths = facts.late.host_parts
     longest = int(np.minimum(lengths, length_within(late, start, end)).max(initial=0))
-    return f"One gap alone lasts {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
+    return f"In one gap alone that is {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
 
 
 def _of_profiler(facts: Facts, spans: Intervals, waiting_ns: int) -> str:
@@ -597,14 +600,12 @@ def _recurring_gap(facts: Facts, waiting_ns: int, spans: Intervals | None = None
     largest, own = next(inside, (None, parts))
     if largest is None or facts.mean(largest.lengths) < _HALF * waiting_ns:
         return ""
-    often = "One gap" if largest.per_step < 1.5 else f"A gap ({text.often(largest.per_step)} times)"
-    row = described_row(facts, largest)
+    which = f"of {text.time(largest.typical_ns)} before {described_row(facts, largest)} recurs"
+    steps = _steps_with(facts, largest.lengths)
+    many = f", {text.often(largest.per_step)} times per {facts.noun}" if largest.per_step >= 1.5 else ""
+    often = many if many and steps.startswith("every ") else f" in {steps}{many}"
     where = _host_in(facts, own)
-    return (
-        f"{often} of {text.time(largest.typical_ns)}, before {row}, recurs in {_steps_with(facts, largest.lengths)}"
-        + (f", with the host {where}" if where else "")
-        + ". "
-    )
+    return f"{'A' if many else 'One'} gap {which}{often}{f', with the host {where}' if where else ''}. "
 
 
 def _lies_in(parts: pl.DataFrame, spans: Intervals) -> bool:
@@ -723,11 +724,13 @@ def unexplained_idle(facts: Facts) -> Iterator[Advice]:
         "unexplained": "work was queued, and waited for nothing that was recorded",
         NOT_SHOWN: _why_not_shown(facts),
     }
-    evidence = "; ".join(f"for {text.percent(shares[cause])} {reasons[cause]}" for cause in causes)
+    first_part, *parts = (f"for {text.percent(shares[cause])}" for cause in causes)
+    parts = [f"{first_part} of {facts.unit}", *parts]
+    evidence = "; ".join(f"{part}, {reasons[cause]}" for part, cause in zip(parts, causes, strict=True))
     yield Advice(
         "unexplained_idle",
         _idle_title(facts, share, causes),
-        f"Of {facts.unit}: {evidence}.",
+        f"{text.capitalize(evidence)}.",
         link_launches(facts)
         if lacks_launches(facts)
         else f"Look at the longest gaps, and at what else used the device. {_more_steps(facts)}",

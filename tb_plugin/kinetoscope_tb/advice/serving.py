@@ -271,10 +271,11 @@ def _evidence(facts: Facts, rows: list[dict[str, Any]]) -> str:
     batch = "" if first["batch"] is None else f" of {text.times(first['batch'], 'request')}"
     token = "" if first["tokens"] in (None, 0) else f", {text.time(first['whole'] / first['tokens'])} per token"
     largest_parts = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_NAMED]]
+    on_average = " on average" if first["iterations"] > 1 else ""
     return (
         f"{of_phase} of the steady part is {phase_words(first)}, "
         f"{text.times(first['iterations'], 'iteration')}{batch}: "
-        f"{text.time(mean)} each{token}. {text.enumeration(largest_parts)}."
+        f"{text.time(mean)}{on_average}{token}. {text.enumeration(largest_parts)}."
     )
 
 

@@ -28,11 +28,13 @@ class PaceOfOthers:
     """How long the other ranks take for the complete steps of one that waits for them.
 
     Args:
+        others: How many there are.
         wait_ns: How long it waits in the average step.
         slowest_ns: How long the slowest other rank takes in it without waiting.
         most_ns: What the rank alone saves of it at most.
     """
 
+    others: int
     wait_ns: float
     slowest_ns: float
     most_ns: int
@@ -51,7 +53,8 @@ class PaceOfOthers:
         mean_wait_ns = sum(row["wait_ns"] for row, _ in waits) / len(waits)
         slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
         most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
-        return cls(mean_wait_ns, slowest_ns, most_ns)
+        count = len({row["worker"] for row in rank_steps} - {worker})
+        return cls(count, mean_wait_ns, slowest_ns, most_ns)
 
     def bounds(self, rule: str, saving_ns: int | None) -> bool:
         """Whether a claim saves less than by the rank's own recording, because the other ranks take as long.
@@ -65,11 +68,11 @@ class PaceOfOthers:
 
     def words(self, saving_ns: int, noun: str) -> str:
         """The sentence that says why a claim saves no more."""
-        saves = f"at most {text.time(self.most_ns)}" if self.most_ns else "nothing"
+        part = f"at most {text.time(self.most_ns)}" if self.most_ns else "none"
+        whom = "the other rank, which" if self.others == 1 else "others, the slowest of which"
         return (
-            f"This rank waits {text.time(self.wait_ns)} per {noun} for others, the slowest of which takes "
-            f"{text.time(self.slowest_ns)} without waiting: while it does, this rank alone saves {saves}, not "
-            f"{text.time(saving_ns)}."
+            f"This rank waits {text.time(self.wait_ns)} per {noun} for {whom} takes {text.time(self.slowest_ns)} "
+            f"without waiting: unless that one gets faster, too, {part} of the {text.time(saving_ns)} is saved."
         )
 
 

@@ -80,7 +80,7 @@ def _of_trace(answer: Answer, trace: Trace, findings: TraceAdvice, views: Views)
     questions = [question for advice in findings.advice for question in advice.open_questions]
     unknowns = (NotSaid(question.topic, question.reason, question.action) for question in questions)
     mfu = answer.rows.get("mfu", ())
-    without_mfu = (NotSaid("MFU", row["why_unknown"]) for row in mfu if row["why_unknown"])
+    without_mfu = (NotSaid("MFU", row["why_mfu_unknown"]) for row in mfu if row["why_mfu_unknown"])
     is_rank = bool(trace.host_events["is_communication"].any())
     left_out = " ".join(f"Left out: {part.words}, since {part.reason}." for part in left_out_steps(trace))
     sentences = {

@@ -7,8 +7,8 @@ from ..advice.faults import Faults
 from ..diagnostics import physics
 from ..measures.time.idle_causes import matters, not_shown_times
 from ..names import text
-from ..trace import Trace
-from ..trace.model import NumberKind
+from ..trace import Diagnostic, Trace
+from ..trace.model import Fault, NumberKind
 from ..trace.results import once_per_recording
 from ..trace.steps import step_noun
 from ..view import View
@@ -22,26 +22,40 @@ def doubt(trace: Trace, view: View) -> str:
 
     Views of several ranks' recordings have none: diagnostics of the run say what they lack.
     """
-    of_faults = _doubt(trace, view.rests_on) if view.rests_on else ""
     of_hidden = _missing_time(trace) if view.id in _OF_IDLE_TIME else ""
+    of_faults = _doubt(trace, view.rests_on, is_hidden_said=bool(of_hidden)) if view.rests_on else ""
     return f"{of_faults} {of_hidden}".strip()
 
 
 @once_per_recording
-def _doubt(trace: Trace, numbers: frozenset[NumberKind]) -> str:
-    diagnostics = (*trace.diagnostics, *physics.diagnose(trace))
+def _doubt(trace: Trace, numbers: frozenset[NumberKind], *, is_hidden_said: bool) -> str:
+    """The doubt that faults raise, without those that explain what _missing_time says."""
+    reasons = _faults_of_missing_time(trace) if is_hidden_said else []
+    diagnostics = [diagnostic for diagnostic in _diagnostics(trace) if diagnostic.fault not in reasons]
     return Faults(Facts(trace), diagnostics).doubt(numbers)
 
 
 @once_per_recording
+def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
+    return (*trace.diagnostics, *physics.diagnose(trace))
+
+
+def _faults_of_missing_time(trace: Trace) -> list[Fault]:
+    faults = (diagnostic.fault for diagnostic in _diagnostics(trace))
+    return [fault for fault in faults if fault and fault.is_not_shown]
+
+
+@once_per_recording
 def _missing_time(trace: Trace) -> str:
-    """How much of the steps isn't in the recording, in a sentence; empty if too little is to matter."""
+    """How much of the steps isn't in the recording, and why, in sentences; empty if too little is to matter."""
     start, end = (trace.steps[name].to_numpy() for name in ("start_ns", "end_ns"))
     hidden_ns, whole_ns = int(not_shown_times(trace, start, end).sum()), int((end - start).sum())
     if not matters(hidden_ns, whole_ns):
         return ""
     share, facts = text.percent(hidden_ns / whole_ns), Facts(trace)
-    return f"{share} of {_all_steps(facts)} isn't in the recording: {facts.device} may have been busy then."
+    reasons = [f" {fault.clause}." for fault in _faults_of_missing_time(trace)]
+    busy = f"{share} of {_all_steps(facts)} isn't in the recording: {facts.device} may have been busy then."
+    return f"{busy}{''.join(reasons)}"
 
 
 def _all_steps(facts: Facts) -> str:

@@ -73,8 +73,8 @@ def signed_percent(growth: float) -> str:
 
 
 def share(part: float) -> str:
-    """The beginning of a sentence: "A third", or "37 %"."""
-    return next((word for value, word in _SHARES.items() if abs(part - value) <= _NEAR), f"{100 * part:.0f} %")
+    """The beginning of a sentence: "A third", or "37.2 %"."""
+    return next((word for value, word in _SHARES.items() if abs(part - value) <= _NEAR), percent(part))
 
 
 def most_or_percent(share: float) -> str:

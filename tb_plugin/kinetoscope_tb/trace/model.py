@@ -355,6 +355,7 @@ class Fault:
             makes the steps longer, too: by how much it changes shares of them.
         is_recording: Whether this time is what recording itself costs: several such faults are about the same time.
         cost_ns: All that recording costs these steps, if that is known.
+        is_not_shown: Whether this time isn't in the recording, as the cause `not shown` of idle time says, too.
     """
 
     clause: str
@@ -363,6 +364,7 @@ class Fault:
     affected_ns: int | None = None
     is_recording: bool = False
     cost_ns: int = 0
+    is_not_shown: bool = False
 
     @property
     def hides_an_end(self) -> bool:

@@ -28,7 +28,7 @@ def training(thread):
 @pytest.mark.parametrize("thread", [None, OTHER])
 def test_calls_of_a_thread_that_launches_nothing_leave_the_loader_its_share(thread):
     claim = training(thread)["data_loading"]
-    assert claim.title == "40 % of every step waits for data."
+    assert claim.title == "39.9 % of every step waits for data."
     assert claim.size_ns == claim.saving_ns == 4 * MS
 
 
@@ -87,7 +87,7 @@ def test_other_work_of_the_host_only_waits_longer_for_workers_if_it_takes_less()
     claims = starving(24 * MS, 9 * MS)
     claim = claims["data_loading"]
     assert "host_bound" not in claims
-    assert claim.title == "58 % of the average step waits for data, and then launches work too late."
+    assert claim.title == "58.5 % of the average step waits for data, and then launches work too late."
     assert ", most of it while the GPU still works. " in claim.evidence
     assert claim.saving_ns == pytest.approx(4.7 * MS, rel=0.1)
     assert "raise `num_workers`" in claim.action
@@ -116,7 +116,7 @@ def test_what_loading_saves_besides_the_time_that_nothing_overlaps_is_said():
         machine.work(5 * MS)
 
     claim = {claim.rule: claim for claim in advice(Facts(machine.steps(step, 20)))}["data_loading"]
-    assert claim.title == "11 % of every step waits for data, and a third more while the GPU works."
+    assert claim.title == "11.1 % of every step waits for data, and a third more while the GPU works."
     assert claim.saving_ns == pytest.approx(4 * MS, rel=0.01)
     assert "other work that comes earlier" not in claim.evidence
 
@@ -129,7 +129,7 @@ def test_loading_that_only_hides_behind_the_device_is_not_said_where_it_saves_no
         machine.load(9 * MS)
 
     claim = {claim.rule: claim for claim in advice(Facts(machine.steps(step, 20)))}["data_loading"]
-    assert claim.title == "11 % of every step waits for data."
+    assert claim.title == "11.1 % of every step waits for data."
 
 
 def test_a_function_of_the_program_that_loads_is_named_once():

@@ -1,5 +1,6 @@
 """Gaps that recur in every step, and the ones that don't."""
 
+import re
 from functools import partial
 
 import numpy as np
@@ -75,8 +76,7 @@ def test_a_recurring_gap_that_the_host_is_late_for_stays_with_the_host_however_l
 
     row = rows(machine.steps(step))["host_bound"]
     assert (
-        "before `first` of `aten::mm`, recurs in every step, with the host in `log_images (train.py:40)`"
-        in row.evidence
+        "before `first` of `aten::mm` recurs in every step, with the host in `log_images (train.py:40)`" in row.evidence
     )
 
 
@@ -125,6 +125,19 @@ def test_the_host_is_said_to_be_where_it_is_in_all_of_the_gaps():
     assert "with the host in" not in in_turns.evidence
 
 
+def test_a_gap_that_recurs_within_steps_has_its_number_per_step():
+    def step(machine, _):
+        for _ in range(3):
+            machine.kernel(2 * MS)
+            machine.wait()
+            machine.work(1 * MS)
+
+    evidence = claim_about_host(step).evidence
+    assert re.search(
+        "A gap of 1.0[0-9]* ms before `[^`]*` of `aten::mm` recurs, [23](.[0-9])? times per step", evidence
+    )
+
+
 def test_a_gap_that_another_claim_is_about_is_not_quoted():
     def step(machine, number):
         machine.load(9 * MS)
@@ -136,4 +149,4 @@ def test_a_gap_that_another_claim_is_about_is_not_quoted():
 
     evidence = claim_about_host(step).evidence
     assert "DataLoader" not in evidence
-    assert "One gap of 4.01 ms, before `other` of `aten::mm`, recurs in every step" in evidence
+    assert "One gap of 4.01 ms before `other` of `aten::mm` recurs in every step" in evidence

@@ -48,7 +48,8 @@ def test_a_culprit_that_takes_much_is_the_sentence(trace):
     (row,) = critical_path_summary(trace).rows(named=True)
     assert (row["rule"], row["title"]) == ("host_python", "25.5 % of the critical path is `normalize`.")
     assert row["evidence"].startswith(
-        "Python on the host at `normalize (work/images.py:40)`: 300 ns per step. All Python on the host together: 55.3 %. "
+        "It takes 300 ns per step (Python on the host at `normalize (work/images.py:40)`). "
+        "All Python on the host together: 650 ns per step, 55.3 % of the path. "
     )
     assert "ProfilerStep" not in row["evidence"]
 

@@ -360,6 +360,24 @@ def test_parts_of_steps_and_what_they_would_save():
     )
 
 
+def test_only_work_within_the_steps_counts_as_all_of_a_name():
+    """Markers of warm-up steps, which torch didn't record, lie before them."""
+    builder = TraceBuilder().annotation("forward", 0, 900 * US, thread=1 << 30).step(1, 1000 * US, 100 * US)
+    builder.annotation("forward", 1000 * US, 60 * US).annotation("after", 1200 * US, 10 * US)
+    names = critical_path_names(builder.build())
+    assert names.filter(name="forward").select("path_ns", "whole_ns").rows() == [(60 * US, 60 * US)]
+
+
+def test_the_shorter_segments_of_a_long_path_are_combined_as_the_table_says(monkeypatch):
+    monkeypatch.setattr("kinetoscope_tb.views.overview.critical_path_segments.MOST_ROWS", 3)
+    trace = built(("launch", 10, 5, 1), ("kernel", "a", 15, 60, 1), ("op", "aten::a", 20, 70)).build()
+    cut, whole = critical_path_segments(trace), critical_path_segments(trace, rows="all")
+    assert (cut.height, cut["dur_ns"].sum()) == (3, whole["dur_ns"].sum())
+    assert cut[:2].equals(whole[:2])
+    assert cut.row(-1, named=True)["name"] == f"[{whole.height - 2} shorter ones]"
+    assert cut["step"].to_list()[-1] is None
+
+
 def test_a_copy_to_pageable_memory_is_a_wait_of_the_host():
     copy, to_host = {"name": "cudaMemcpyAsync"}, {"name": "Memcpy DtoH (Device -> Pageable)"}
     rows = ("launch", 10, 5, 1), ("kernel", "a", 20, 60, 1), ("launch", 20, 65, 2, copy)

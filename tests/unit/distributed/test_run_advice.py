@@ -39,6 +39,25 @@ def test_of_two_ranks_the_other_one_is_neither_typical_nor_several():
     assert " exceeds the other rank: typically by 0 ns per step." in row["evidence"]
 
 
+@pytest.mark.parametrize(("late_steps", "listed"), [(4, "(1, 3, 5, 7)"), (6, "(1, 3, 5, …)")])
+def test_up_to_five_late_steps_are_all_listed(late_steps, listed):
+    late = {(1, 1 + 2 * i): 5_000_000 for i in range(late_steps)}
+    (row,) = advice_of(run_of(simulated(Truth(ranks=2, steps=16, late=late, noise=0.0, jitter_ns=0))))
+    assert f" in these steps {listed}, the other rank " in row["evidence"]
+    assert "those of the other rank, and look for other jobs" in row["action"]
+
+
+def test_of_two_ranks_the_other_one_waited_for_the_last():
+    (row,) = advice_of(run_of(simulated(Truth(ranks=2, steps=1, late={(1, None): 5_000_000}, jitter_ns=0, noise=0.0))))
+    assert "; the other rank waited " in row["title"]
+
+
+def test_of_three_ranks_two_late_ones_are_compared_with_the_other():
+    late = {(1, None): 5_000_000, (2, None): 4_000_000}
+    first, _ = advice_of(run_of(simulated(Truth(ranks=3, late=late, noise=0.0, jitter_ns=0))))
+    assert "rank 2 is late, too, and both as fast as the other rank save" in first["title"]
+
+
 def test_work_that_other_ranks_can_take_over_saves_what_spreading_it_does():
     truth = Truth(late={(2, None): 8_000_000}, by="more work", noise=0.0, jitter_ns=0)
     (row,) = advice_of(run_of(simulated(truth)))

@@ -82,6 +82,9 @@ def test_without_a_device_it_is_the_cores_that_may_be_slower(elements):
     row = {"cause": "computation", "device": "", "ranks": 4, **fractions}
     assert of_work(row) == " It runs as many operators as the others."
     assert action(row).startswith("Check whether its cores are as fast as those of the others, and as free")
+    assert action({**row, "ranks": 2}).startswith(
+        "Check whether its cores are as fast as those of the other rank, and "
+    )
     assert action({**row, "launches_frac": 1.2}).startswith("Give all ranks as much")
 
 

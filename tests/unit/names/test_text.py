@@ -29,7 +29,7 @@ def test_a_range_of_times_has_its_unit_once():
 
 
 def test_counts_and_shares_begin_sentences():
-    assert [text.share(part) for part in (0.334, 0.25, 0.4)] == ["A third", "A quarter", "40 %"]
+    assert [text.share(part) for part in (0.334, 0.25, 0.4, 0.0752)] == ["A third", "A quarter", "40 %", "7.5 %"]
     assert [text.times(count, "call") for count in (1, 8.23, 1478)] == ["1 call", "8.2 calls", "1478 calls"]
 
 

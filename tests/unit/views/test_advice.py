@@ -58,7 +58,7 @@ def test_waiting_for_a_loader_in_the_training_process():
     first = row(trace, "data_loading")
     assert rules_of(trace)[0] == "data_loading"
     assert first["saving_ns"] == 4 * MS
-    assert first["title"] == "40 % of every step waits for data."
+    assert first["title"] == "39.7 % of every step waits for data."
     assert "in 5 of 5 steps; the GPU is idle then; the loader runs in the training process" in first["evidence"]
     assert "num_workers=4" in first["action"]
 
@@ -797,7 +797,7 @@ def test_idle_time_of_which_a_part_is_not_shown_is_not_called_idle():
     first = row(trace, "unexplained_idle")
     assert first["title"] == "For 80 % of step 1 no work of the GPU is recorded, and no reason why."
     assert first["evidence"] == (
-        "Of step 1: for 50 % work was queued, and waited for nothing that was recorded; for 30 % work from before "
+        "For 50 % of step 1, work was queued, and waited for nothing that was recorded; for 30 %, work from before "
         "the recording, or work whose launch isn't in it, may have run."
     )
 
@@ -826,7 +826,7 @@ def test_idle_time_that_the_recording_does_not_explain_is_a_finding_with_its_siz
     trace = builder.launch(10 * US, 5 * US, 2).kernel("k", 900 * US, 100 * US, 2).build()
     first = row(trace, "unexplained_idle")
     assert first["title"] == "The GPU is idle with work already queued for 80 % of step 1, for no recorded reason."
-    assert first["evidence"] == "Of step 1: for 80 % work was queued, and waited for nothing that was recorded."
+    assert first["evidence"] == "For 80 % of step 1, work was queued, and waited for nothing that was recorded."
     assert (first["saving_ns"], first["confidence"], first["view"], first["filter"]) == (
         None,
         "cannot_tell",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kinetoscope_tb.reader import read
@@ -22,7 +24,7 @@ def test_the_largest_part_its_largest_name_and_the_longest_time_on_the_host():
     (row,) = critical_path_summary(built.build()).rows(named=True)
     assert row["rule"] == "kernel"
     assert row["title"] == "70 % of the critical path is `gemm_kernel`."
-    assert row["evidence"].startswith("Kernels on the GPU: 700 ns per step. Other parts of the path: ")
+    assert row["evidence"].startswith("It takes 700 ns per step (kernels on the GPU). Other parts of the path: ")
     assert "operators on the host" in row["evidence"]
     assert "The longest stretch on the host is 190 ns in step 1;" in row["evidence"]
     assert "its largest part is `aten::empty`." in row["evidence"]
@@ -32,7 +34,7 @@ def test_without_a_device_the_host_is_not_set_apart():
     built = TraceBuilder().step(1, 0, 1000).op("aten::`mm`", 0, 900)
     (row,) = critical_path_summary(built.build()).rows(named=True)
     assert row["title"] == "90 % of the critical path is `aten::'mm'`."
-    assert row["evidence"].startswith("Operators on the host: 900 ns.")
+    assert row["evidence"].startswith("It takes 900 ns (operators on the host).")
     assert "longest stretch" not in row["evidence"]
 
 
@@ -66,17 +68,17 @@ def test_a_function_of_the_program_is_named_once_with_its_file():
         (
             "claims/tracelens_h100_owlv2.json.gz",
             "43.6 % of the critical path is `zoom_shift`.",
-            "Data loading at ",
+            r"It takes [\d.]+ m?s (per step )?\(data loading at `",
         ),
         (
             "claims/hta_mtia_rank_0.json.gz",
             "62.3 % of the critical path is `runFunction - job_prep_and_submit_for_execution`.",
-            "Launching: ",
+            r"It takes [\d.]+ m?s (per step )?\(launching",
         ),
         (
             "single/tracelens_h100_nsfw_image_detection.json.gz",
             "49.6 % of the critical path is operators on the host.",
-            "36.5 % of that is `aten::addmm`: 1.43 ms.",
+            r"36\.5 % of that is `aten::addmm`: 1\.43 ms\.",
         ),
     ],
 )
@@ -84,7 +86,7 @@ def test_the_sentence_names_what_the_largest_rows_do(file, title, evidence):
     trace = read(str(FOLDER / file))
     (row,) = critical_path_summary(trace).rows(named=True)
     assert row["title"] == title
-    assert row["evidence"].startswith(evidence)
+    assert re.match(evidence, row["evidence"])
     assert critical_path_culprits(trace)["cause"][0] == row["rule"]
 
 

@@ -248,6 +248,38 @@ def test_a_sentence_says_how_much_of_the_steps_is_doubtful_and_why():
     assert evidence.startswith("The average recorded step takes 8 ms instead of 6 ms without the profiler, and devices")
 
 
+def slowed(*options):
+    """What is said of steps of 6, 6 and 7 ms, which usually take 4 ms."""
+    usual = {"usual_step": {"median_ns": 4 * 10**6, "steps": 20}}
+    builder = TraceBuilder(kinetoscope=usual, **dict.fromkeys(options, 1))
+    for step, ms in enumerate((6, 6, 7)):
+        builder.step(step, step * 6 * 10**6, ms * 10**6).op("aten::mm", step * 6 * 10**6, 10**6)
+    (found,) = (row for row in diagnose(builder.build()) if row.rule == "recording_slows_steps")
+    return found.consequence
+
+
+def test_averages_of_slowed_steps_are_said_to_come_from_medians_of_both():
+    assert slowed().startswith(
+        "The average recorded step takes 6.33 ms, and one without the profiler 4.33 ms (the median of 3 recorded steps "
+        "is 6 ms, that of 20 steps timed without it 4 ms): recording costs the host 2 ms per step. "
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "remedy"),
+    [
+        (["record_shapes"], "Record without shapes (record_shapes=False), which cost time in each operator."),
+        (
+            ["record_shapes", "profile_memory"],
+            "Record with fewer options: shapes and memory cost time in each operator.",
+        ),
+        ([], "Where host times don't matter, record without ProfilerActivity.CPU; no option that costs much was on."),
+    ],
+)
+def test_only_options_that_were_on_are_said_to_slow_recording(options, remedy):
+    assert slowed(*options).endswith(f" {remedy}")
+
+
 def test_without_doubt_the_sentence_says_what_the_most_serious_level_means():
     overlapping = healthy().op("b", 55, 20)
     consequence = health(overlapping.build())["consequence"][0]

@@ -26,7 +26,7 @@ def test_every_kernel_has_its_time_and_those_with_known_work_a_gap():
         ("aten::mm", "nvjet_tst_192x192", "matmul", 200_000, "compute"),
         ("[unattributed]", "mystery", "other", 70_000, None),
     ]
-    assert table["why_unknown"].to_list() == [None, None, "The operators that launched them weren't recorded."]
+    assert table["why_unknown"].to_list() == [None, None, "The operators that launched the kernels weren't recorded."]
     # 2 · 2 · 4096² bytes at 3352 GB/s; 2 · 4096³ operations at 989.4 TFLOP/s
     assert table["gap_ns"].to_list() == [100_000 - 20_021, 200_000 - 138_911, None]
 

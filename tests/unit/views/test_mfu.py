@@ -7,7 +7,7 @@ from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.measures.calls.roofline import IMPOSSIBLE
 from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views import EVERY_VIEW
-from kinetoscope_tb.views.device.mfu import NO_MATRICES, mfu
+from kinetoscope_tb.views.device.mfu import NO_MATRICES, Mfu, mfu
 from support.build import TraceBuilder
 from support.machine import MS, US
 
@@ -18,14 +18,14 @@ WORK = 2 * 4096**3
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::relu>(int)"
 
 
-def trace(device=H100, mystery_ns=0, steps=2, mms=3, shapes=MM["Input Dims"], allocations=0, **top):
+def trace(device=H100, mystery_ns=0, steps=2, mms=3, shapes=MM["Input Dims"], allocations=0, kernel="nvjet_tst", **top):
     """Steps of 1 ms: products of 0.2 ms, an elementwise kernel, and one that nothing is known of."""
     builder = TraceBuilder(**({"deviceProperties": [device]} if device else {}), **top)
     number = 0
     for step in range(steps):
         begin = step * MS
         builder.step(step, begin, MS).allocations(allocations, begin, MS)
-        names = ["nvjet_tst_192x192"] * mms + [ELEMENTWISE] + ["mystery"] * bool(mystery_ns)
+        names = [f"{kernel}_192x192"] * mms + [ELEMENTWISE] + ["mystery"] * bool(mystery_ns)
         for place, name in enumerate(names):
             number, at = number + 1, begin + 1_000 + place * 210_000
             dur = mystery_ns if name == "mystery" else 200_000
@@ -39,7 +39,7 @@ def test_the_share_of_the_peak_that_the_work_of_a_step_reaches():
     (row,) = mfu(trace()).rows(named=True)
     assert (row["work_flop"], row["peak_flop_per_s"], row["dtype"]) == (3 * WORK, 989.4e12, "bf16")
     assert row["mfu_frac"] == pytest.approx(3 * WORK / (row["step_ns"] / 1e9 * 989.4e12))
-    assert (row["time_of_known_work_frac"], row["usual_mfu_frac"], row["why_unknown"]) == (1.0, None, None)
+    assert (row["time_of_known_work_frac"], row["usual_mfu_frac"], row["why_mfu_unknown"]) == (1.0, None, None)
 
 
 def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
@@ -58,18 +58,34 @@ def test_kernels_without_known_work_are_counted_and_make_it_a_lower_bound():
     [
         (trace(device=None), "The trace doesn't name the device."),
         (trace(device={**H100, "name": "NVIDIA X1"}), "No peaks of NVIDIA X1 are known."),
-        (trace(mystery_ns=100_000_000), "The operators that launched them weren't recorded."),
+        (trace(mystery_ns=100_000_000), "The operators that launched the kernels weren't recorded."),
         (trace(mms=0), NO_MATRICES),
         (trace(shapes=[[4096, 1 << 24], [1 << 24, 4096]]), IMPOSSIBLE),
     ],
 )
 def test_without_a_peak_or_the_work_nothing_is_said(made, reason):
     (row,) = mfu(made).rows(named=True)
-    assert (row["mfu_frac"], row["why_unknown"]) == (None, reason)
+    assert (row["mfu_frac"], row["why_mfu_unknown"]) == (None, reason)
     assert (row["time_of_known_work_frac"] is None) == (row["work_flop"] is None)
     answer = recording_answer(made, EVERY_VIEW, cached_frames)
     assert "mfu" not in answer.sentences
     assert [said.reason for said in answer.not_said if said.topic == "MFU"] == [reason]
+
+
+def test_a_roof_of_an_architecture_is_no_peak_of_the_device():
+    (row,) = mfu(trace(device=None, kernel="nvjet_sm100_tst")).rows(named=True)
+    assert (row["mfu_frac"], row["peak_flop_per_s"] is None) == (None, False)
+    assert row["why_mfu_unknown"] == (
+        "The trace doesn't name the device. The peak is that of the slowest sm100, as names of kernels show."
+    )
+
+
+def test_headers_say_mfu_and_what_is_known_of_which_work():
+    titles = {column.name: column.title for column in Mfu.columns}
+    assert titles["mfu_frac"] == "MFU"
+    assert titles["usual_mfu_frac"] == "Usual MFU"
+    assert titles["time_of_known_work_frac"] == "Time with known FLOPs"
+    assert titles["why_mfu_unknown"] == "Why MFU is unknown"
 
 
 def test_flops_are_known_by_the_shapes_even_where_the_peak_is_not():

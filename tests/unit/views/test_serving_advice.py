@@ -6,6 +6,7 @@ from support.build import TraceBuilder
 from support.server import Server
 
 US = 1_000
+MS = 1_000_000
 
 
 def advice(trace):
@@ -32,11 +33,25 @@ def test_matmuls_that_take_most_of_a_decode_are_named_with_the_time_per_token():
         "Matmuls limit tokens per second: 90.1 % of decode; batch more requests or quantize the weights."
     )
     assert (
-        "100 % of the steady part is decode, 10 iterations of 4 requests: 222 µs each, 55.5 µs per token."
+        "100 % of the steady part is decode, 10 iterations of 4 requests: 222 µs on average, 55.5 µs per token."
         in row["evidence"]
     )
     assert "larger batch" in row["action"]
     assert (row["confidence"], row["view"], row["saving_ns"]) == ("high", "limits", None)
+
+
+def test_limits_say_the_phase_before_its_tokens_and_what_other_phases_there_are():
+    (row,) = VIEWS["limits_summary"].run(decodes(kernel=200)).rows(named=True)
+    assert row["title"].startswith("Decode: 18\u202f018 tokens/s. Matmuls limit tokens per second: 90.1 % of decode; ")
+    builder = TraceBuilder()
+    for number, (name, ms) in enumerate([("DECODE bs=4", 1), *[("EXTEND bs=1 toks=512", 4)] * 4, ("DECODE bs=4", 1)]):
+        at = number * 10 * MS
+        builder.annotation(f"step[{name}]", at, 5 * MS).launch(at, 5 * US, number + 1)
+        builder.kernel("nvjet_tst_64x8", at + 10 * US, ms * MS, number + 1)
+    (row,) = VIEWS["limits_summary"].run(builder.build()).rows(named=True)
+    assert row["title"].startswith("Prefill: ")
+    assert "4 iterations" in row["evidence"]
+    assert row["evidence"].endswith(" Other phase: decode (2 iterations).")
 
 
 def test_what_the_host_does_between_iterations_is_named():

@@ -125,16 +125,16 @@ def _cut(times: Times) -> Iterator[Diagnostic]:
     cut = first[delay > limits.CUT_NS]
     if not cut.size:
         return
-    affected_ns = times.idle_within_steps(times.returned[cut], times.start[cut])
+    affected_ns = times.idle_within_steps(np.full(cut.size, times.steps[0].min(initial=0)), times.start[cut])
     share = times.share(affected_ns)
     late = text.time(int(delay.max()))
     fact = f"The first GPU event begins {late} after its launch, though no earlier one was recorded"
     yield Diagnostic(
         "starts_amid_work",
         cut.size,
-        f"{fact}: the recording began while the device was busy with work that isn't in it, for {text.percent(share)} "
-        f"of the steps. That isn't idle time. {_RUNNING}",
+        f"{fact}: until then, for {text.percent(share)} of the steps, the device may have been busy with work from "
+        f"before the recording. {_RUNNING}",
         int(times.trace.device_events["offset"].to_numpy()[cut].min()),
         level="warning" if share > limits.NOTICEABLE else "note",
-        fault=Fault(fact, frozenset({"idle", "steps"}), _RUNNING, affected_ns),
+        fault=Fault(fact, frozenset({"idle", "steps"}), _RUNNING, affected_ns, is_not_shown=True),
     )

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from ...measures.recording.options import was_on
 from ...measures.recording.usual_step import LARGE_OVERHEAD, MOST_EVENT_NS, UsualStep, usual_step
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.host_activity import launching_threads
 from ...names import text
-from ...trace import Diagnostic
+from ...trace import Diagnostic, Trace
 from ...trace.model import Fault, NumberKind
 from . import limits
 from .times import Times
@@ -32,7 +33,9 @@ _ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
 }
 _UNDERMINED: frozenset[NumberKind] = frozenset({"host_times", "idle"})
 _LESS = "Record fewer steps, after more warm-up, with fewer options."
-_FEWER_OPTIONS = "Record with fewer options: shapes, memory and stacks cost time in each operator."
+_OPTIONS = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
+"""What options record, each of which costs time in every operator."""
+_DEVICE_ALONE = "Where host times don't matter, record without ProfilerActivity.CPU; no option that costs much was on."
 _WITHOUT_STACKS = "Record without Python stacks (with_stack=False), and use stacks only to find the code."
 
 
@@ -121,26 +124,40 @@ def _slowed_steps(times: Times) -> Iterator[Diagnostic]:
             f", and devices are idle for {text.percent(share)} of these steps instead of about "
             f"{text.percent(usual_share)}"
         )
+    remedy = _with_fewer_options(times.trace)
     yield Diagnostic(
         "recording_slows_steps",
         count,
         f"{fact}, and one without the profiler {usual_time} ({_by(steps)}): recording costs the host "
-        f"{text.time(cost)} per step. {consequence} {_FEWER_OPTIONS}",
-        fault=Fault(clause, _UNDERMINED, _FEWER_OPTIONS, affected_ns, is_recording=True, cost_ns=cost * count),
+        f"{text.time(cost)} per step. {consequence} {remedy}",
+        fault=Fault(clause, _UNDERMINED, remedy, affected_ns, is_recording=True, cost_ns=cost * count),
     )
+
+
+def _with_fewer_options(trace: Trace) -> str:
+    """Which options to record without, of those that were on."""
+    options = {what: option for what, option in _OPTIONS.items() if was_on(trace, option)}
+    if not options:
+        return _DEVICE_ALONE
+    if len(options) == 1:
+        ((what, option),) = options.items()
+        return f"Record without {what} ({option}=False), which cost time in each operator."
+    return f"Record with fewer options: {text.enumeration(list(options))} cost time in each operator."
 
 
 def _by(steps: UsualStep) -> str:
     """What the length of a step without the profiler is known by."""
+    of_recorded = f"the {{}} of {text.times(steps.recorded_count, 'recorded step')} is {text.time(steps.sure_ns)}"
+    without = f"of {text.times(steps.usual_count, 'step')} timed without it {text.time(steps.host_ns)}"
     if not steps.is_explained:
-        steps_text = text.times(steps.usual_count, "step")
         return (
-            f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median of "
-            f"{steps_text} timed without it is {text.time(steps.host_ns)}, for other reasons too"
+            f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median {without}, "
+            "for other reasons too"
         )
-    by = "medians of" if steps.is_steady else "the fastest tenth of"
-    of = "of" if steps.is_steady else "the median of"
-    return f"by {by} {text.times(steps.recorded_count, 'step')} and {of} {steps.usual_count}"
+    device = f", and a device is busy for {text.time(steps.busy_ns)}" if steps.busy_ns > steps.host_ns else ""
+    if steps.is_steady:
+        return f"{of_recorded.format('median')}, that {without}{device}"
+    return f"{of_recorded.format('tenth percentile')}, the median {without}{device}"
 
 
 def _idle_shares(times: Times, cost: int) -> tuple[float, float]:

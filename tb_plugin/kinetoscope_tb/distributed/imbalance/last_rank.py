@@ -13,7 +13,7 @@ import polars as pl
 from ...names import text
 from ..run import Ranks
 from .collective_waits import collective_waits
-from .late_rank import action, does, of_work
+from .late_rank import PAIR, action, does, of_work
 from .step_times import start_lags, step_rows
 from .stragglers import differences
 
@@ -75,8 +75,9 @@ def _last(waits: pl.DataFrame, count: int, whole: int, unclear: str, ranks: Rank
         evidence += f" Last at other collectives: {names}, for {text.time(others_wait_ns)} of waiting."
     began = "" if cause else _late_begin(first, ranks)
     because = f". It {does(cause)}" if cause else began
+    others_of_it = "the other rank" if len(numbers) == PAIR else "the others"
     title = (
-        f"{subject} was last at {first['times']} of {text.times(count, 'collective')}; the others waited "
+        f"{subject} was last at {first['times']} of {text.times(count, 'collective')}; {others_of_it} waited "
         f"{text.time(first['wait_ns'])} in total{because}."
     )
     what_to_do = " ".join([*([action(cause)] if cause else []), *([_BEFORE] if began else []), _ACTION])

@@ -12,7 +12,9 @@ from .stragglers import CAUSES
 
 _LEAST_MORE_FRAC = 0.02  # of work
 _FEW_STEPS = _FEW_RANKS = 3  # that a sentence lists
-_PAIR = 2  # ranks: one has no typical time to compare with
+_ALL_STEPS = 5  # that it lists where there are no more
+PAIR = 2
+"""Ranks, one of which has no typical time to compare with."""
 _DOES = dict(
     zip(
         CAUSES.values(),
@@ -31,8 +33,8 @@ _ACTIONS = dict(
     zip(
         CAUSES.values(),
         (
-            "Check whether its device is as fast as the others (clock, temperature, power, other jobs), and whether it "
-            "has more work: longer sequences, larger batches, more experts or layers.",
+            "Check whether its device is as fast as that of {others} (clock, temperature, power, other jobs), and "
+            "whether it has more work: longer sequences, larger batches, more experts or layers.",
             "Its transfers are slower than those of other ranks: check its link, network card and location.",
             "Check what it copies that others don't, and how its GPU is connected.",
             "Check what its data loader reads, from where, and with how many processes and cores.",
@@ -47,10 +49,10 @@ _MORE_WORK = "Give all ranks as much to do: batches of equal numbers of tokens, 
 _PIN = "Pin its host memory (`DataLoader(pin_memory=True)`), and copy with `non_blocking=True`, one batch ahead."
 _MOSTLY = 0.5  # of what it takes longer
 _WITHOUT_DEVICE = (
-    "Check whether its cores are as fast as those of the others, and as free (clock, temperature, `numactl --show`, "
+    "Check whether its cores are as fast as those of {others}, and as free (clock, temperature, `numactl --show`, "
     "other processes), and whether it has more work: longer sequences, larger batches."
 )
-_SLOWER = "Compare its device's clock, temperature and power with the others', and look for other jobs on it."
+_SLOWER = "Compare its device's clock, temperature and power with those of {others}, and look for other jobs on it."
 
 
 def name_of(row: Mapping[str, Any]) -> str:
@@ -97,13 +99,14 @@ def others_late(rows: Sequence[Mapping[str, Any]], saved_ns: int | None) -> str:
     if saved_ns is None:
         return late
     all_of = "both" if len(rows) == 1 else f"all {len(rows) + 1}"
-    return f"{late}, and {all_of} as fast as the others save {text.time(saved_ns)} per step"
+    rest_of = "the other rank" if rows[0]["ranks"] == len(rows) + PAIR else "the others"
+    return f"{late}, and {all_of} as fast as {rest_of} save {text.time(saved_ns)} per step"
 
 
 def evidence(row: Mapping[str, Any]) -> str:
     """The numbers behind the title, and whether the rank has more work, or works slower."""
     usual = row["late_own_ns"] - row["late_excess_ns"]
-    others = others_of(row) + (" typically" if row["ranks"] > _PAIR else "")
+    others = others_of(row) + (" typically" if row["ranks"] > PAIR else "")
     return (
         f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, {others} "
         f"{text.time(usual)}; {_part_of_difference(row)} is {_cause(row)}. In the "
@@ -114,7 +117,7 @@ def evidence(row: Mapping[str, Any]) -> str:
 
 def others_of(row: Mapping[str, Any]) -> str:
     """The ranks that a rank is compared with, of which there may be one."""
-    return "the other rank" if row["ranks"] == _PAIR else "the others"
+    return "the other rank" if row["ranks"] == PAIR else "the others"
 
 
 def _part_of_difference(row: Mapping[str, Any]) -> str:
@@ -126,6 +129,11 @@ def _part_of_difference(row: Mapping[str, Any]) -> str:
 
 def action(row: Mapping[str, Any]) -> str:
     """What to do."""
+    return _action(row).format(others=others_of(row))
+
+
+def _action(row: Mapping[str, Any]) -> str:
+    """The same, with `{others}` for the ranks that the rank is compared with."""
     if row["cause"] == CAUSES["computation_ns"] and _has_more_work(row):
         return _MORE_WORK
     if row["cause"] == CAUSES["computation_ns"] and not row["device"]:
@@ -147,10 +155,11 @@ def _when(row: Mapping[str, Any]) -> str:
 
 def _there(row: Mapping[str, Any]) -> str:
     """The steps of the title, with their names."""
-    steps = row["late_steps"]
+    steps = sorted(row["late_steps"], key=lambda name: (len(name), name))  # as numbers
     if row["slow_steps"] in (1, row["steps"]):
         return "each step" if row["slow_steps"] == row["steps"] else "this step"
-    return f"these steps ({', '.join(steps[:_FEW_STEPS])}{', …' if steps[_FEW_STEPS:] else ''})"
+    names = steps if len(steps) <= _ALL_STEPS else [*steps[:_FEW_STEPS], "…"]
+    return f"these steps ({', '.join(names)})"
 
 
 def _of_two(part_ns: int, whole_ns: int) -> str:

@@ -26,8 +26,8 @@ from .memory_work import NO_MODEL, memory_work
 from .roofline import Limits, roof, why_impossible
 
 FAMILIES = ("matmul", "convolution", "attention", "cast", "layout", "elementwise", "other")
-NO_OPERATOR = "The operators that launched them weren't recorded."
-NO_CAPTURE = "Graphs replay them, and no recording of their capture was found."
+NO_OPERATOR = "The operators that launched the kernels weren't recorded."
+NO_CAPTURE = "Graphs replay the kernels, and no recording of their capture was found."
 EMPTY = "Its inputs are empty."
 _MATRICES = FAMILIES[:3]
 _KINDS = ("elementwise", "layout")

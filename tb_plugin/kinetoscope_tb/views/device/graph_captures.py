@@ -40,7 +40,9 @@ class GraphCaptures(Table):
     total_ns = Column(DURATION, "Sum of the durations of their replayed kernels, copies and fills.")
     time_frac = Column(FRACTION, "Share of that sum in all replays.")
     high_frac = Column(
-        FRACTION, "Share of its own time with the confidence high, as in the table of kernels inside graphs."
+        FRACTION,
+        "Share of its own time with the confidence high, as in the table of kernels inside graphs.",
+        title="High confidence",
     )
     reason = Column(TEXT, "Why a file was left out; missing for the others.")
 

@@ -37,14 +37,19 @@ class Mfu(Table):
         "FLOPs per step / what the device could do at its peak in the length of the average step; at least that, where "
         "the FLOPs of some kernels are unknown. Missing if those of most are, if the device's peak is, or if the "
         "shapes need more than the peak.",
+        title="MFU",
     )
     usual_mfu_frac = Column(
-        FRACTION, "The same of a step without the profiler, if the recorder knows that recording slows steps."
+        FRACTION,
+        "The same of a step without the profiler, if the recorder knows that recording slows steps.",
+        title="Usual MFU",
     )
     time_of_known_work_frac = Column(
         FRACTION,
         "Share of the kernel time, without communication, in kernels whose FLOPs are known: from the recorded shapes, "
-        "or because they multiply no matrices and so count as 0. Missing if no FLOPs are known.",
+        "or because they multiply no matrices and so count as 0, even where the bytes that they move, and so their "
+        "roof, aren't known. Missing if no FLOPs are known.",
+        title="Time with known FLOPs",
     )
     work_flop = Column(FLOP, "FLOPs of matmuls, convolutions and attention per step; a multiply-add counts as two.")
     step_ns = Column(DURATION, "Mean length of the complete steps.", adds_up=False)
@@ -53,7 +58,7 @@ class Mfu(Table):
         "The vendor's dense peak; of several number formats, the mean by the time that their work takes at it.",
     )
     dtype = Column(TEXT, "Number formats of the work, that with most work first.")
-    why_unknown = Column(TEXT, "Why the share is unknown.")
+    why_mfu_unknown = Column(TEXT, "Why the share of the peak is unknown.", title="Why MFU is unknown")
 
 
 def mfu(trace: Trace) -> pl.DataFrame:
@@ -75,8 +80,8 @@ def mfu(trace: Trace) -> pl.DataFrame:
     usual_ns = pl.lit(usual.mean_ns(step_ns) if usual else None, pl.Float64)
     is_possible = pl.col("work_flop") <= pl.col("step_ns") * seconds
     reason = pl.when(~is_possible).then(pl.lit(IMPOSSIBLE))
-    frame = frame.with_columns(pl.coalesce("why_unknown", reason))
-    share = pl.when(pl.col("why_unknown").is_null()).then(pl.col("work_flop"))
+    frame = frame.with_columns(pl.coalesce("why_mfu_unknown", reason))
+    share = pl.when(pl.col("why_mfu_unknown").is_null()).then(pl.col("work_flop"))
     usual_share = pl.when(pl.col("work_flop") <= usual_ns * seconds).then(share)
     return Mfu.of(
         frame.with_columns(
@@ -102,7 +107,7 @@ def _of_device(groups: Sequence[Group], limits: Limits, steps: int) -> dict[str,
         "work_flop": work / steps if with_flop else None,
         "peak_flop_per_s": work / at_peak_s if with_flop and not is_without_peaks else None,
         "dtype": ", ".join(sorted(by_format, key=lambda name: -by_format[name])) or None,
-        "why_unknown": _why_unknown(groups, limits, has_work=bool(with_flop), known_frac=known_frac or 0.0),
+        "why_mfu_unknown": _why_unknown(groups, limits, has_work=bool(with_flop), known_frac=known_frac or 0.0),
     }
 
 
@@ -118,8 +123,10 @@ def _without_matrices(group: Group) -> int:
 
 
 def _why_unknown(groups: Sequence[Group], limits: Limits, *, has_work: bool, known_frac: float) -> str | None:
-    if limits.peaks is None or not limits.is_named:
-        return limits.reason or NO_DEVICE_NAME
+    if limits.peaks is None:
+        return limits.reason
+    if not limits.is_named:
+        return f"{NO_DEVICE_NAME} The peak is that of the slowest {limits.name}, as names of kernels show."
     rest = [group for group in groups if group.reason and not _without_matrices(group)]
     if has_work and known_frac >= _LEAST_KNOWN:
         return None

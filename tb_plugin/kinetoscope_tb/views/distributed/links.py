@@ -68,5 +68,5 @@ VIEW = View(
     needs=has_matches,
     hint="Links are compared with each other: that takes several groups, or pairs, of ranks that run the same "
     "operation with messages of one size at least three times. A job with a single group or pair has nothing to "
-    "compare; of any other, record all ranks for several steps.",
+    "compare; for any other job, record all ranks for several steps.",
 )

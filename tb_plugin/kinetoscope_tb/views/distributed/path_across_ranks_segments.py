@@ -5,6 +5,8 @@ The view of the critical path across ranks explains the path.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import polars as pl
 
 from ...arrays.gather import fraction
@@ -12,6 +14,7 @@ from ...distributed.contents import has_several_workers
 from ...distributed.path.path_segments import ends_in_words
 from ...distributed.path.paths import PARTS, Paths
 from ...distributed.run import Ranks
+from ...names import text
 from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
 from ...view import Part, RowTime, View
 
@@ -19,7 +22,10 @@ MOST_ROWS = 5_000
 
 
 class PathAcrossRanksSegments(Table):
-    """The path across ranks, segment by segment; a segment is on one rank, between two collectives or within one."""
+    """The path across ranks, segment by segment; a segment is on one rank, between two collectives or within one.
+
+    The last row may combine the shorter ones.
+    """
 
     key, weight = ("step", "number", "part"), "dur_ns"
 
@@ -42,17 +48,26 @@ class PathAcrossRanksSegments(Table):
     )
 
 
-def path_across_ranks_segments(ranks: Ranks, *, step: str | None = None) -> pl.DataFrame:
-    """Steps and their segments in order; if there are more than 5 000 rows, the longest."""
+def path_across_ranks_segments(
+    ranks: Ranks, *, step: str | None = None, rows: Literal["longest 5000", "all"] = "longest 5000"
+) -> pl.DataFrame:
+    """Steps and their segments in order."""
     paths = Paths.of(ranks)
-    rows = paths.segments.with_columns(step_name=paths.steps["step"].gather(paths.segments["step"]))
+    path = paths.segments.with_columns(step_name=paths.steps["step"].gather(paths.segments["step"]))
     if step is not None:
-        rows = rows.filter(pl.col("step_name") == step)
-    rows = (
-        rows.sort("dur_ns", descending=True)
-        .head(MOST_ROWS)
-        .sort("step", "number", "dur_ns", descending=[False, False, True])
-    )
+        path = path.filter(pl.col("step_name") == step)
+    is_whole = rows == "all" or path.height <= MOST_ROWS
+    longest = path if is_whole else path.sort("dur_ns", descending=True, maintain_order=True).head(MOST_ROWS - 1)
+    table = _table(ranks, paths, longest.sort("step", "number", "dur_ns", descending=[False, False, True]))
+    if not is_whole:
+        left_ns = int(path["dur_ns"].sum()) - int(longest["dur_ns"].sum())
+        shorter = {"worker": f"[{text.digits(path.height - longest.height)} shorter ones]", "dur_ns": left_ns}
+        table = pl.concat([table, pl.DataFrame([shorter])], how="diagonal")
+    return PathAcrossRanksSegments.of(table)
+
+
+def _table(ranks: Ranks, paths: Paths, rows: pl.DataFrame) -> pl.DataFrame:
+    """What the table says of some segments, in their order."""
     segments = rows.drop("since", "until").join(
         ranks.workers.select(pl.col("member").cast(pl.Int64), "worker", "rank"), "member", "left", maintain_order="left"
     )
@@ -71,7 +86,7 @@ def path_across_ranks_segments(ranks: Ranks, *, step: str | None = None) -> pl.D
         since=ends["since"],
         until=ends["until"],
     )
-    return PathAcrossRanksSegments.of(frame.cast(PathAcrossRanksSegments.schema()))
+    return frame.cast(PathAcrossRanksSegments.schema())
 
 
 VIEW = View(

@@ -5,6 +5,8 @@ The view of the critical path explains the path.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -17,18 +19,20 @@ from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS, EventRows, Names
 from ...critical_path.row_events import path_events
 from ...measures.recording.contents import has_work
+from ...names import text
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
 from ...trace import Trace
 from ...view import Part, RowTime, Slices, View
 
 MOST_ROWS = 5_000
+_BY_LENGTH = [pl.col("dur_ns"), -pl.col("start_ns")]
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
 
 class CriticalPathSegments(Table):
-    """The critical path of a step, segment by segment; at most the 5 000 longest segments."""
+    """The critical path of a step, segment by segment; the last row may combine the shorter ones."""
 
     key, weight = ("step", "start_ns"), "dur_ns"
 
@@ -50,7 +54,12 @@ class CriticalPathSegments(Table):
 
 
 def critical_path_segments(
-    trace: Trace, *, step: str | None = None, from_ns: int | None = None, to_ns: int | None = None
+    trace: Trace,
+    *,
+    step: str | None = None,
+    from_ns: int | None = None,
+    to_ns: int | None = None,
+    rows: Literal["longest 5000", "all"] = "longest 5000",
 ) -> pl.DataFrame:
     """The longest segments first; with from_ns or to_ns those that reach into that time."""
     steps = trace.steps["name"]
@@ -60,8 +69,18 @@ def critical_path_segments(
     predicates += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
     path = path.with_row_index("segment").cast({"segment": pl.Int64})
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns")).filter(pl.lit(value=True), *predicates)
-    path = path.top_k(MOST_ROWS, by=[pl.col("dur_ns"), -pl.col("start_ns")])
-    path = path.sort("dur_ns", "start_ns", descending=[True, False])
+    is_whole = rows == "all" or path.height <= MOST_ROWS
+    longest = path if is_whole else path.top_k(MOST_ROWS - 1, by=_BY_LENGTH)
+    table = _table(trace, longest.sort("dur_ns", "start_ns", descending=[True, False]))
+    if not is_whole:
+        left_ns = int(path["dur_ns"].sum()) - int(longest["dur_ns"].sum())
+        shorter = {"name": f"[{text.digits(path.height - longest.height)} shorter ones]", "dur_ns": left_ns}
+        table = pl.concat([table, pl.DataFrame([shorter])], how="diagonal")
+    return CriticalPathSegments.of(table)
+
+
+def _table(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:
+    """What the table says of some segments, in their order."""
     pieces = pieces_by_name(trace).join(path, "segment", "semi")
     largest = pieces.sort("dur_ns", descending=True, maintain_order=True).unique("segment", keep="first")
     path = path.join(largest.select("segment", "cause", "name"), "segment", "left", maintain_order="left")
@@ -70,7 +89,7 @@ def critical_path_segments(
     row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
     rows = path.select(row).to_series()
     frame = path.with_columns(
-        step=steps.gather(path["step"]),
+        step=trace.steps["name"].gather(path["step"]),
         name=pl.when(pl.col("name") != NAMELESS).then("name"),
         op=names.text(names.operators(events)),
         python=texts(trace.python_calls["name"], around),
@@ -81,7 +100,7 @@ def critical_path_segments(
         reason=pl.Series([REASONS[code] for code in path["kind"]], dtype=pl.String),
         is_inferred=path["kind"].is_in(INFERRED),
     )
-    return CriticalPathSegments.of(frame.select(CriticalPathSegments.schema().names()))
+    return frame.select(CriticalPathSegments.schema().names())
 
 
 def _threads(trace: Trace) -> pl.Series:

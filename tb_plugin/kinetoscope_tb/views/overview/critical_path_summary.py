@@ -101,11 +101,9 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     sentences = [_largest(trace, culprit, cause_ns, steps)]
     if is_large:
         title = f"{text.percent(culprit['dur_ns'] / whole)} of the critical path is {_quote(trace, culprit)}."
-        rest = (
-            f" All {words[cause]} together: {text.percent(cause_ns / whole)}." if cause_ns > culprit["dur_ns"] else ""
-        )
-        is_what = text.capitalize(words[cause])
-        sentences = [f"{is_what}{_at(culprit)}: {_time(culprit['dur_ns'], steps)}.{rest}"]
+        all_of = f"All {words[cause]} together: {_time(cause_ns, steps)}, {text.percent(cause_ns / whole)} of the path."
+        rest = f" {all_of}" if cause_ns > culprit["dur_ns"] else ""
+        sentences = [f"It takes {_time(culprit['dur_ns'], steps)} ({words[cause]}{_at(culprit)}).{rest}"]
     if other_parts:
         sentences.append(f"Other parts of the path: {text.enumeration(other_parts[:_MOST_NAMED])}.")
     if saves := _saves_most(trace, cause, words):

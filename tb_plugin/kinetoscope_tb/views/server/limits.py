@@ -57,7 +57,9 @@ class Limits(Table):
     )
     bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
     reason = Column(PROSE, "Why work of matmuls, attention or experts isn't known; missing if it is.")
-    iterations = Column(COUNT, "Iterations of the phase.", adds_up=False)
+    iterations = Column(
+        COUNT, "Iterations of the phase; of the steady part with the stragglers, which are part of it.", adds_up=False
+    )
     kernels_ns = Column(DURATION, "Sum of the kernels' durations, which may overlap; missing for idle time.")
     known_frac = Column(
         FRACTION,

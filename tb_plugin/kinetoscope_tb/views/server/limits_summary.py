@@ -23,8 +23,8 @@ class LimitsSummary(
     Summary,
     colors={"device": "kernel", "host": "runtime", "unknown": "warning"},
     rule="device, host, or unknown: where the largest part is.",
-    title="Tokens per second of that phase, if tokens were recorded, and what limits them.",
-    evidence="The numbers behind it.",
+    title="That phase, its tokens per second, if tokens were recorded, and what limits them.",
+    evidence="The numbers behind it, and the other phases.",
     action="What to do; missing if advice says nothing of it.",
     confidence="As in advice; low if advice says nothing of it.",
     view="Id of the view that shows more.",
@@ -37,25 +37,35 @@ def limits_summary(trace: Trace) -> pl.DataFrame:
     parts = phase_parts(trace, of="steady")
     if parts.is_empty():
         return LimitsSummary.of_row(None)
-    return LimitsSummary.of_row(_row(trace, parts.filter(pl.col("whole") == parts["whole"].max())))
+    is_longest = pl.col("whole") == parts["whole"].max()
+    return LimitsSummary.of_row(_row(trace, parts.filter(is_longest), _others_in_words(parts.filter(~is_longest))))
 
 
-def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:
+def _others_in_words(parts: pl.DataFrame) -> str:
+    """The other phases with their iterations, as a sentence; empty if there are none."""
+    rows = parts.unique("phase", maintain_order=True).rows(named=True)
+    phases = [f"{phase_words(row)} ({text.times(row['iterations'], 'iteration')})" for row in rows]
+    return f" Other phase{'s' if len(phases) > 1 else ''}: {text.enumeration(phases)}." if phases else ""
+
+
+def _row(trace: Trace, parts: pl.DataFrame, others: str) -> tuple[object, ...]:
     """The columns of LimitsSummary, from the parts of a phase."""
     rows = parts.rows(named=True)
     first, _ = limiting_part(rows)
     hidden_ns = sum(row["time_ns"] for row in rows if row["part"] == NOT_SHOWN)
-    least = "At least " if matters(hidden_ns, first["whole"]) else ""
-    rate = f"{least}{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s. " if first["tokens"] else ""
+    least = "at least " if matters(hidden_ns, first["whole"]) else ""
+    rate = f"{least}{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s" if first["tokens"] else ""
+    phase = text.capitalize(phase_words(first))
     rule = "unknown" if first["part"] == NOT_SHOWN else "host" if first["part"].startswith(IDLE) else "device"
     for advice in trace_advice(trace, tuple(diagnose(trace))).advice:
         if advice.rule in _RULES:
-            title = f"{rate}{advice.title}"
-            return rule, title, advice.evidence, advice.action, advice.confidence, "limits"
+            title = f"{phase}: {rate}. {advice.title}" if rate else advice.title
+            return rule, title, f"{advice.evidence}{others}", advice.action, advice.confidence, "limits"
     largest = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_MOST_NAMED]]
     mean = text.time(first["whole"] / first["iterations"])
-    evidence = f"{text.times(first['iterations'], 'iteration')}, {mean} each."
-    title = f"{rate}{phase_words(first).capitalize()}: {text.enumeration(largest)}."
+    on_average = " on average" if first["iterations"] > 1 else ""
+    evidence = f"{text.times(first['iterations'], 'iteration')} of {mean}{on_average}.{others}"
+    title = f"{phase}: {f'{rate}; ' if rate else ''}{text.enumeration(largest)}."
     return rule, title, evidence, None, "low", "limits"
 
 

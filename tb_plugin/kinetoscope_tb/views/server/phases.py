@@ -36,7 +36,7 @@ class Phases(Table):
         "Phase of the iterations, as the view Iterations has it; `outside`: before the first of them, after the last, "
         "and, of the steady part, all others.",
     )
-    iterations = Column(COUNT, "How many iterations.")
+    iterations = Column(COUNT, "How many iterations; of the steady part with the stragglers, which are part of it.")
     total_ns = Column(DURATION, "Sum of their times, each from its start to the start of the next iteration.")
     total_frac = Column(FRACTION, "Share of the recording.")
     mean_ns = Column(DURATION, "Mean time per iteration, rounded.")
