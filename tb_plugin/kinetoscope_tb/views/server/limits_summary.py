@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...advice.serving import PART_WORDS, limiting_part, phase_words
+from ...advice.serving import PART_WORDS, limiting_part, mean_time, phase_words
 from ...advice.trace_advice import trace_advice
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_device_iterations
@@ -53,8 +53,7 @@ def _row(trace: Trace, parts: pl.DataFrame) -> tuple[object, ...]:
             title = f"{rate}{advice.title}"
             return rule, title, advice.evidence, advice.action, advice.confidence, "limits"
     largest = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_MOST_NAMED]]
-    mean = text.time(first["whole"] / first["iterations"])
-    evidence = f"{text.times(first['iterations'], 'iteration')}, {mean} each."
+    evidence = f"{text.times(first['iterations'], 'iteration')}, {mean_time(first)}."
     title = f"{rate}{phase_words(first).capitalize()}: {text.enumeration(largest)}."
     return rule, title, evidence, None, "low", "limits"
 
