@@ -17,6 +17,7 @@ from ..arrays.intervals import merge
 from ..measures.calls.roofline import Limits
 from ..measures.recording.contents import has_snapshot
 from ..measures.recording.options import was_on
+from ..measures.recording.server import RECORD_REPLAYS
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic, Trace
@@ -76,6 +77,9 @@ _COVERED = 0.5  # of a loss
 _LESS, _MUCH_LESS = 0.9, 0.7  # times what it is of a recorded step
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
 _LOOK = "Look at the longest gaps, and at the critical path."
+_NEXT_TO_REPLAYS = (
+    "Put this file into a folder `capture_traces` next to that recording: it says which operators its graphs launch."
+)
 _NAME_DEVICE = "Name the device with `--device`."
 _RECORD_SHAPES = "Record with `record_shapes=True`."
 _LOOK_AT_REASONS = "Look at *Operators: Efficiency*, which says why of each."
@@ -152,6 +156,8 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         return [faults.about(EVERYTHING) if faults.hide_an_end else _about_unrecorded_device(device)]
     if not facts.step_ns:
         return faults.without_steps() or [_about_no_time(facts.trace)]
+    if facts.are_of_captures:
+        return [*lost_rows(facts, diagnostics), _about_captures(facts)]
     results = [result for rule in _RULES for result in rule(facts)]
     sizes_ns = {
         result.rule: result.size_ns or result.saving_ns or 0 for result in results if isinstance(result, Advice)
@@ -275,6 +281,22 @@ def _about_unrecorded_device(device: UnrecordedDevice) -> Advice:
     )
 
 
+def _about_captures(facts: Facts) -> Advice:
+    return Advice(
+        "graph_capture",
+        f"This recording is of a graph capture, for {facts.of_steps(facts.graph_captures)}: nothing that is captured "
+        "runs.",
+        f"Graphs are captured for {facts.part_of(facts.graph_captures)}{facts.recurs(facts.graph_captures)}. What the "
+        "host launches meanwhile runs later, when a graph is replayed, so idle time, kernels and launches of this "
+        "recording say nothing of that.",
+        f"{RECORD_REPLAYS} {_NEXT_TO_REPLAYS}",
+        None,
+        "high",
+        "health",
+        size_ns=facts.mean(facts.graph_captures),
+    )
+
+
 def _unknown_part(facts: Facts, results: Sequence[Result], ranked_claims: Sequence[Advice]) -> list[Advice]:
     """That most of the step is unknown, if all that is known besides is uncertain and less than half as large.
 
@@ -310,13 +332,13 @@ def _how_to_rate(facts: Facts) -> str:
     return " ".join(lacks) or _LOOK_AT_REASONS
 
 
-def _where_to_look(facts: Facts) -> str:
-    """What shows more, where nothing explains the step."""
+def _where_to_look(facts: Facts) -> tuple[str, str]:
+    """What to do where nothing explains the step, and the view to begin with."""
     if facts.has_device:
-        return _LOOK
+        return _LOOK, "gaps"
     if not facts.trace.python_calls.is_empty():
-        return _LOOK_AT_PYTHON
-    return _ANNOTATE if was_on(facts.trace, "with_stack") else _RECORD
+        return _LOOK_AT_PYTHON, "python_calls"
+    return _ANNOTATE if was_on(facts.trace, "with_stack") else _RECORD, "health"
 
 
 def _rest(facts: Facts, results: Sequence[Result], claims: Sequence[Advice]) -> Advice:
@@ -334,14 +356,17 @@ def _rest(facts: Facts, results: Sequence[Result], claims: Sequence[Advice]) -> 
     title, confidence = (f"Nothing to fix in {topics}.", is_known) if has_advice else _verdict(facts, results, is_known)
     evidence += facts.annotated_words if confidence == "cannot_tell" else ""
     largest = max(questions, key=lambda u: u.size_ns, default=OpenQuestion("", ""))
+    action, view = "Nothing.", "exposed_time" if facts.has_device else "steps"
+    if confidence == "cannot_tell":
+        action, view = (largest.action, largest.view) if largest.action else _where_to_look(facts)
     return Advice(
         NOTHING,
         title,
         evidence.strip() or "The trace has no data for these rules.",
-        "Nothing." if confidence != "cannot_tell" else largest.action or _where_to_look(facts),
+        action,
         None,
         confidence,
-        "exposed_time" if facts.has_device else "steps",
+        view,
         culprit=largest.culprit if confidence == "cannot_tell" else Culprit(),
         open_questions=tuple(questions),
     )

@@ -507,7 +507,7 @@ def double_precision(facts: Facts) -> Iterator[Advice]:
         "",
         facts.mean(lengths),
         Candidate(
-            f"what these operators take longer than {DOUBLES_FASTER:.0f} times as fast",
+            "the extra time of double precision",
             less=1 - 1 / DOUBLES_FASTER,
             spans=intervals_of(rows),
             threads=rows["thread"].unique().to_numpy(),

@@ -183,7 +183,7 @@ def _of_one_kernel(facts: Facts, unfilled_ns: Ints) -> Advice | None:
         "",
         facts.mean(lengths),
         Candidate(
-            "what this kernel would take less if it filled the device",
+            "the extra time of a kernel that doesn't fill the device",
             rows=own["row"].to_numpy(),
             less=1 - own["fill"].to_numpy(),
         ),

@@ -118,7 +118,7 @@ def grouped_optimizer(facts: Facts) -> Iterator[Advice]:
         "operators",
         "_foreach_",
         facts.mean(lengths),
-        Candidate("what these kernels take longer than a fused one", rows=rows, less=less),
+        Candidate("the extra time of unfused updates", rows=rows, less=less),
         Culprit(operator=_LAST_OF_ADAM),
     )
 
@@ -227,7 +227,7 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         "steps",
         "",
         facts.mean(lengths),
-        facts.host_candidate("what only some steps do", spans),
+        facts.host_candidate("the work of only some steps", spans),
         culprit,
     )
 
@@ -408,7 +408,7 @@ def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
 
 def _candidate(facts: Facts, spans: Intervals) -> Candidate:
     """What the host does at some times, with all that it launches: without it, none of that would run."""
-    host = facts.host_candidate("what only some steps do", spans)
+    host = facts.host_candidate("the work of only some steps", spans)
     return replace(host, rows=np.flatnonzero(launched_within(facts.trace, spans)))
 
 

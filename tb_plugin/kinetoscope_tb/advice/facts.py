@@ -17,7 +17,7 @@ from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.recording.left_out_steps import steps_without_work
-from ..measures.recording.lost_launches import are_launches_known
+from ..measures.recording.lost_launches import MOSTLY_CAPTURED, are_launches_known, capture_spans
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
@@ -27,7 +27,7 @@ from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HOST_PARTS, HostTime
 from ..measures.time.idle import Rows, Windows, axes, whole_gaps
-from ..measures.time.idle_causes import NOT_SHOWN, gap_parts
+from ..measures.time.idle_causes import NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, synchronizes
@@ -59,7 +59,6 @@ _LONG_NS = 1_000_000
 """Between two calls of the host: launching takes µs, so the host does something else for that long."""
 LOADING_NS = 1_000_000
 """Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
-SLOW_LAUNCH_NS = 200_000  # a launch takes 5 to 20 µs
 _OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
 _OF_PROCESSOR = ("host_threads", "core_waits")
@@ -145,7 +144,12 @@ class Facts:
     @cached_property
     def graph_captures(self) -> Ints:
         """How long the host captures graphs in each step: it calls for kernels that run later, if at all."""
-        return length_within(_captures(self.trace), self.windows.start, self.windows.end)
+        return length_within(capture_spans(self.trace), self.windows.start, self.windows.end)
+
+    @property
+    def are_of_captures(self) -> bool:
+        """Whether the host captures graphs for most of the average step, so that what it launches doesn't run."""
+        return self.share(self.mean(self.graph_captures)) >= MOSTLY_CAPTURED
 
     def mean(self, per_step: Ints) -> int:
         """The mean over the steps that count, rounded to the nanosecond."""
@@ -855,31 +859,6 @@ def _set_up(trace: Trace, on_calls: NDArray[np.bool_]) -> Intervals:
 
 def _is_of_training(name: str) -> bool:
     return bool(_OF_TRAINING.search(name))
-
-
-def _captures(trace: Trace) -> Intervals:
-    """From each call that begins to capture a stream to the call of its thread that ends it."""
-
-    def calls(of: str) -> pl.DataFrame:
-        is_of = map_categories(trace.launches["name"], lambda name: of in name)
-        rows = trace.launches.filter(pl.Series(is_of, dtype=pl.Boolean))
-        return rows.select("thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
-
-    begins = calls("StreamBeginCapture").drop("end_ns")
-    ends = calls("StreamEndCapture").drop("start_ns")
-    pairs = (
-        begins.sort("start_ns")
-        .join_asof(
-            ends.sort("end_ns"),
-            left_on="start_ns",
-            right_on="end_ns",
-            by="thread",
-            strategy="forward",
-            check_sortedness=False,
-        )
-        .drop_nulls()
-    )
-    return merge([(pairs["start_ns"].to_numpy(), pairs["end_ns"].to_numpy())])
 
 
 def is_optimizer(name: str) -> bool:

@@ -24,10 +24,10 @@ from ..measures.time.worker_waits import worker_waits
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
-from ..names.kernels import is_data_loading, loads_by_workers
+from ..names.kernels import is_data_loading, loads_by_workers, step_number
 from ..names.python_frames import function_name
 from .contention import LOCK_REMEDY, lock_holder
-from .culprit import HostCulprit, culprit, in_program, launching_function
+from .culprit import HostCulprit, culprit, in_program, launching_function, rows_of_host, time_inside
 from .extra_work import few_stalls
 from .facts import (
     LEAST_SHARE,
@@ -108,7 +108,7 @@ _STALL = (
 _LESS_MEMORY = (
     "and less memory in use: expandable segments are on already, so what is mapped again and again was too much"
 )
-_WHILE_EMPTY = "what the host does while no work is queued"
+_WHILE_EMPTY = "host code while no work is queued"
 _FASTER_BATCHES = "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample."
 _PIN = (
     "Pin batches off the loop's thread (`DataLoader(pin_memory=True)`), or take one pinned buffer before the loop and "
@@ -445,7 +445,7 @@ def _late_host(
         + f" {_of_profiler(facts, without(late, rest), waiting_ns)}{_growth_of(facts, who)}{latency_in_words}{single}"
         + _launched_kernels(facts)
         + (_WITH_STACKS if has_stacks else ""),
-        LOCK_REMEDY if holder else _remedy(facts, is_launching=is_launching),
+        LOCK_REMEDY if holder else _remedy(facts, names, is_launching=is_launching),
         None,
         "low" if facts.is_whole else "medium" if has_stacks or facts.count == 1 else "high",
         "gaps",
@@ -494,13 +494,19 @@ def _longest_gap(facts: Facts, late: Intervals, waiting_ns: int) -> str:
 
 
 def _of_profiler(facts: Facts, spans: Intervals, waiting_ns: int) -> str:
-    """How much of the time in which the host is late the profiler itself works, as a sentence; empty if it's little."""
+    """How much of the time in which the host is late the profiler itself works, as a sentence; empty if it's little.
+
+    *Idle* counts it as time of what it lies in: the operator with most of it is named.
+    """
     own_ns = facts.mean(length_within(spans, facts.windows.start, facts.windows.end))
     if own_ns < _MENTIONED * waiting_ns:
         return ""
-    return (
-        f"For {text.time(own_ns)} of it the profiler itself works, as no run without it does: that isn't counted on. "
-    )
+    rows = rows_of_host(facts, facts.trace.host_events, lambda name: step_number(name) is not None)
+    inside = time_inside(rows.filter(pl.col("kind") == "operator"), spans)
+    inside = inside.filter(pl.col("inside") >= _HALF * int((spans[1] - spans[0]).sum()))
+    names = inside.select(pl.col("name").cast(pl.String), "dur_ns").sort("dur_ns", "name")["name"].head(1)
+    where = "".join(f", most of that in `{name}`" for name in names)
+    return f"{text.time(own_ns)} of it are the profiler's own work{where}, which the saving doesn't count. "
 
 
 def _no_waits(facts: Facts) -> Remedy | None:
@@ -648,17 +654,20 @@ def _of_unlinked_work(facts: Facts) -> OpenQuestion:
         f"for {part} {facts.device} {verb} idle around work of which no call is known that launched it",
         size,
         link_launches(facts),
+        "health",
     )
 
 
-def _remedy(facts: Facts, *, is_launching: bool) -> str:
+def _remedy(facts: Facts, names: Culprit, *, is_launching: bool) -> str:
     if is_launching:
         return _MORE_IN_GRAPHS if has_graphs(facts.trace) else _FEWER.format(graphs=facts.terms.graphs)
     if pins_memory(facts.late.calls) and facts.late.activity["runtime call"] > _HALF:
         return _PIN
     if facts.server:
         more = "" if facts.count >= FEWEST_PEERS else f" {how_to_record(facts.server)}"
-        return f"Look at what the host does meanwhile: *Idle* names it, and *Limits* for each phase.{more}"
+        who = names.operator or names.range or (names.function and names.function.rpartition(": ")[-1])
+        what = f"`{who}`, and at what else" if who else "what"
+        return f"Look at {what} the host does meanwhile: *Idle* names it, and *Limits* for each phase.{more}"
     if facts.is_whole:
         return _MARK
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."
@@ -677,13 +686,15 @@ def launch_calls(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         return
     saving = facts.mean(lengths)
     calls = text.times(slow.height / facts.count, "call")
-    longest, launcher = text.time(slow["length"].max()), longest_launcher(facts, slow)  # type: ignore[arg-type]
+    launcher = longest_launcher(facts, slow)
+    longest = f"; the longest{launcher and f', {launcher},'} leaves {facts.device} idle for "
+    longest += text.time(slow["length"].max())  # type: ignore[arg-type]
+    where = longest if slow.height > 1 else launcher and f", {launcher}"
     eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
     yield Advice(
         "slow_launch",
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.of_steps(lengths)}.",
-        f"{facts.part_of(lengths)} in {calls} {facts.per}{facts.recurs(lengths)}; the longest"
-        f"{launcher and f', {launcher},'} leaves {facts.device} idle for {longest}.",
+        f"{facts.part_of(lengths)} in {calls} {facts.per}{facts.recurs(lengths)}{where}.",
         f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
         "it, look at what the call waits for: a lock, an allocation, a full queue.",
         saving,

@@ -25,6 +25,7 @@ from ..measures.recording.lost_launches import lone_rows
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.idle import axes
 from ..names import text
+from ..names.kernel_labels import kernel_label
 from ..names.regex import regex
 from .facts import Facts
 from .host import is_launch_bound, kernels_of_optimizer
@@ -147,7 +148,7 @@ def _without_launch(facts: Facts) -> Iterator[OpenQuestion]:
     if facts.share(mean_ns) >= _LEAST:
         reason = f"for {facts.percent(mean_ns)} of {facts.unit} kernels run of which no launch is recorded, nor inputs"
         topic = f"{_CLOSE}, of those without a launch" if facts.kernels.height else _CLOSE
-        yield OpenQuestion(topic, reason, mean_ns, link_launches(facts))
+        yield OpenQuestion(topic, reason, mean_ns, link_launches(facts), "health")
 
 
 def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
@@ -180,9 +181,7 @@ def _unfused_attention(kernels: _Kernels) -> Iterator[Advice]:
         "kernels_by_op",
         "re:softmax|bmm",
         facts.mean(lengths),
-        kernels.fewer(
-            "what attention takes longer than fused attention" if less else "these kernels", attention.is_member, less
-        ),
+        kernels.fewer("the extra time of unfused attention" if less else "attention", attention.is_member, less),
     )
 
 
@@ -240,7 +239,7 @@ def _unequal_times(kernels: _Kernels) -> Iterator[Advice]:
         "steps" if last else "kernels",
         "",
         facts.mean(lengths),
-        kernels.candidate("what equal kernels take longer than the fastest", slower, less[slower]),
+        kernels.candidate("the extra time of slower equal kernels", slower, less[slower]),
     )
 
 
@@ -268,7 +267,7 @@ def _growth(kernels: _Kernels) -> Iterator[Advice]:
         "steps",
         "",
         facts.mean(rise.more_ns),
-        kernels.candidate("what these kernels take longer than at first", is_growing, rise.less[is_growing]),
+        kernels.candidate("the extra time of kernels that grow", is_growing, rise.less[is_growing]),
     )
 
 
@@ -328,9 +327,7 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
         "kernels_by_op" if family == "memory" else "operator_efficiency",
         _FILTERS.get(family, ""),
         facts.mean(lengths),
-        kernels.candidate(
-            "what these kernels take longer than at their roof", is_chosen, _beyond_roof(kernels)[is_chosen]
-        ),
+        kernels.candidate("the time of these kernels above their roof", is_chosen, _beyond_roof(kernels)[is_chosen]),
     )
 
 
@@ -446,7 +443,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
         "kernels_by_op",
         "re:elementwise|norm|reduce|Cat",
         facts.mean(lengths),
-        kernels.fewer("what these kernels take longer than fused ones", is_chosen, less),
+        kernels.fewer("the extra time of unfused kernels", is_chosen, less),
     )
 
 
@@ -478,9 +475,7 @@ def _doubles(kernels: _Kernels) -> Iterator[Advice]:
         "kernels_by_op",
         "",
         facts.mean(lengths),
-        kernels.candidate(
-            f"what these kernels take longer than {DOUBLES_FASTER:.0f} times as fast", is_chosen, 1 - 1 / DOUBLES_FASTER
-        ),
+        kernels.candidate("the extra time of double precision", is_chosen, 1 - 1 / DOUBLES_FASTER),
         Culprit(operator=max(groups, key=lambda group: group.time_ns).name or None),
     )
 
@@ -533,12 +528,14 @@ def _fused_runs(kernels: _Kernels, mask: Mask) -> tuple[int, float]:
 _MOVES = {
     "cast": (
         "casts",
+        "conversions of number formats",
         "Converting number formats takes",
         "Keep tensors in one number format: load the weights in the format that they are used in, and cast inputs "
         "once; `torch.compile` fuses the rest into their neighbors.",
     ),
     "layout": (
         "layout_changes",
+        "changes of the memory layout",
         "Copying tensors into another memory layout takes",
         "Keep one layout: avoid `.contiguous()`, `.transpose()` and `.permute()` between operators that can read "
         "strided inputs, and choose the order of dimensions so that matmuls read it as it is.",
@@ -555,7 +552,7 @@ def _conversions(kernels: _Kernels, family: str) -> Iterator[Advice]:
         return
     kernels.claim(is_chosen)
     groups = [kernels.work.groups[number] for number in np.unique(kernels.work.group[is_chosen])]
-    rule, what, action = _MOVES[family]
+    rule, words, what, action = _MOVES[family]
     size = facts.mean(lengths)
     yield Advice(
         rule,
@@ -568,7 +565,7 @@ def _conversions(kernels: _Kernels, family: str) -> Iterator[Advice]:
         "kernels_by_op",
         "copy",
         size,
-        kernels.fewer("these kernels", is_chosen),
+        kernels.fewer(words, is_chosen),
     )
 
 
@@ -615,7 +612,7 @@ def _how_to_know(operator: str) -> str:
 
 def _who(group: Group) -> str:
     """The operator, or kernels by the beginning of their name."""
-    return f"`{group.name}`" if group.name else f"kernels such as `{group.kernel[:60]}`"
+    return f"`{group.name}`" if group.name else f"kernels such as `{kernel_label(group.kernel)}`"
 
 
 def _unrated_in_words(facts: Facts, lengths: Ints, largest: Group, share: float) -> str:

@@ -133,7 +133,7 @@ def _slow_matmuls(facts: Facts, units: _Units, is_chosen: NDArray[np.bool_], len
         "re:gemm|cudnn|conv|Cijk",
         facts.mean(lengths),
         Candidate(
-            f"what these kernels take longer than {FASTER:.0f} times as fast",
+            "the extra time of full precision",
             rows=facts.kernel_rows[is_chosen],
             less=1 - 1 / FASTER,
         ),
@@ -177,7 +177,7 @@ def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
         "kernels",
         "re:nchw|nhwc",
         size,
-        Candidate("these kernels", rows=facts.kernel_rows[is_chosen]),
+        Candidate("changes of the memory layout", rows=facts.kernel_rows[is_chosen]),
     )
 
 

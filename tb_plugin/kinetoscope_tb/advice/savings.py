@@ -23,6 +23,8 @@ from .saving_range import Change, saving_range
 _AT_ONCE = 4  # candidates: each needs a byte of a node
 _HALF = 50  # percent
 _NEARLY = 0.8  # of what a claim saves
+_OF_KERNELS = ("casts", "layout_changes", "elementwise", "unfused_attention")
+"""Rules about kernels that would be gone with what launches them."""
 _MORE = 1.05  # times the time that is known to be saved: what else is saved is said
 
 
@@ -88,7 +90,7 @@ def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:
     less = advice.candidate.less if advice.candidate else None
     given_ns = (advice.size_ns or saved_ns) * (less if isinstance(less, float) else 1.0)
     if saved_ns <= _MORE * given_ns:
-        return advice
+        return _with_pauses(facts, advice, saved_ns - given_ns)
     more_time = advice.hidden_time
     if more_time and more_time.ns > 0 and facts.share(saved_ns - given_ns) >= LEAST_SHARE:
         advice = replace(advice, title=f"{advice.title.removesuffix('.')}{more_time.clause}.")
@@ -97,6 +99,15 @@ def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:
         return advice
     rest = f"{text.time(saved_ns - given_ns)} of the saving is other work that comes earlier then."
     return replace(advice, evidence=f"{advice.evidence.rstrip()} {rest}")
+
+
+def _with_pauses(facts: Facts, advice: Advice, pauses_ns: float) -> Advice:
+    """The advice, with what is saved between kernels that go with their launches, if it gives a smaller share."""
+    size_ns = advice.size_ns or 0
+    if advice.rule not in _OF_KERNELS or facts.percent(size_ns + max(pauses_ns, 0)) == facts.percent(size_ns):
+        return advice
+    pauses = f"{text.time(pauses_ns)} of the saving are pauses before these kernels, which go with their launches."
+    return replace(advice, evidence=f"{advice.evidence.rstrip()} {pauses}")
 
 
 def _with_remedy(facts: Facts, advice: Advice, explanation: Explanation) -> Advice:

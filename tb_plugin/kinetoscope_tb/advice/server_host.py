@@ -344,7 +344,7 @@ def _host_code(facts: Facts, missing: MissingGraphs) -> Candidate:
         _length(without(_host_windows(facts, which), _synchronization(facts))) / int(which.sum())
         for which in (missing.replays, missing.steps)
     )
-    candidate = facts.host_candidate("what the host does without a graph", spans)
+    candidate = facts.host_candidate("host code without a graph", spans)
     return replace(candidate, less=max(0.0, 1 - usual_ns / max(1.0, own_ns)))
 
 

@@ -13,6 +13,7 @@ from ..arrays.gather import map_categories
 from ..measures.recording.contents import has_graphs
 from ..measures.recording.options import was_on
 from ..measures.serving.costs import LAUNCHING, QUEUED, families
+from ..measures.serving.iterations import server_iterations
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
 from ..measures.time.idle_causes import NOT_IN_RECORDING, NOT_SHOWN
@@ -29,6 +30,7 @@ from .server_host import late_of_server
 _NAMED = 3
 _MOST = 0.5  # of the time that the host limits
 _NEAR = 0.6  # of a limit: from there on kernels can't become much faster
+_NOTABLE = 0.05  # of the phase: how near smaller parts come to the device's limits isn't said
 _KNOWN = 0.5  # of a family's time: with less known, what bounds it is unknown
 _PHASES = {"other": "iterations of unknown phase", "mixed": "mixed iterations", "idle": "empty iterations"}
 _BY_DESIGN = ("capture", "diffusion")  # phases without tokens
@@ -266,22 +268,31 @@ def _is(facts: Facts) -> str:
 def _evidence(facts: Facts, rows: list[dict[str, Any]]) -> str:
     """The phase with its time per iteration and per token, and its largest parts."""
     first = rows[0]
-    mean = first["whole"] / first["iterations"]
-    of_phase = text.percent(first["whole"] / int(facts.length[facts.is_counted].sum()))
+    bounds = server_iterations(facts.trace).bounds
+    of_steady, of_recording = (
+        text.percent(first["whole"] / whole)
+        for whole in (int(facts.length[facts.is_counted].sum()), max(1, bounds[1] - bounds[0]))
+    )
+    of = f"{of_steady} of the steady part is"
+    if of_recording != of_steady:
+        of = f"{of_steady} of the steady part and {of_recording} of the recording are"
     batch = "" if first["batch"] is None else f" of {text.times(first['batch'], 'request')}"
     token = "" if first["tokens"] in (None, 0) else f", {text.time(first['whole'] / first['tokens'])} per token"
     largest_parts = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_NAMED]]
-    on_average = " on average" if first["iterations"] > 1 else ""
     return (
-        f"{of_phase} of the steady part is {phase_words(first)}, "
-        f"{text.times(first['iterations'], 'iteration')}{batch}: "
-        f"{text.time(mean)}{on_average}{token}. {text.enumeration(largest_parts)}."
+        f"{of} {phase_words(first)}, {text.times(first['iterations'], 'iteration')}{batch}: {mean_time(first)}{token}. "
+        f"{text.enumeration(largest_parts)}."
     )
+
+
+def mean_time(row: dict[str, Any]) -> str:
+    """How long an iteration of the phase takes, after their number: 7.11 ms each."""
+    return f"{text.time(row['whole'] / row['iterations'])}{' each' if row['iterations'] > 1 else ''}"
 
 
 def _roof(rows: list[dict[str, Any]]) -> str:
     """How near the kernels with known work come to the device's limits."""
-    rated_rows = [row for row in rows if row["roof_frac"] is not None]
+    rated_rows = [row for row in rows if row["roof_frac"] is not None and row["share_frac"] >= _NOTABLE]
     return "".join(
         f" {text.capitalize(PART_WORDS[row['part']])}: {text.percent(row['roof_frac'])} of the device's "
         f"{row['bound_by']} limit, known for {text.percent(row['known_frac'])} of the time."

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, map_categories
 from ..arrays.intervals import Intervals, length_within, merge
 from ..measures.time.breakdown import intervals_of
+from ..measures.time.idle_causes import SLOW_LAUNCH_NS
 from ..names import text
 from ..names.calls import allocates
 from ..names.compiled_code import is_compilation
 from .compiled_code import compilations
-from .facts import LEAST_SHARE, LOADING_NS, SLOW_LAUNCH_NS, Facts
+from .facts import LEAST_SHARE, LOADING_NS, Facts
 from .model import Advice
 
 _LOADS = re.compile(

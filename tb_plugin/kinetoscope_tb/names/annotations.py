@@ -52,6 +52,8 @@ def annotation_name(text: str, server: str = "") -> AnnotationName:
     if step_number(text) is not None:
         return AnnotationName(STEP, "PyTorch")
     if iteration := iteration_name(text):
+        if iteration.phase == "capture":
+            return AnnotationName("graph capture", server or "an inference server")
         source = None if iteration.engine == "user" else iteration.engine
         if source == "vLLM" and server == "SGLang":
             return AnnotationName(f"{iteration.phase} iteration", server)

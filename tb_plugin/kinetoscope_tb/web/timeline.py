@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.answers import ask_all
 from ..engine.engine import Engine
 from ..errors import BadParameter
-from ..measures.calls.kernel_names import labels_of_kernels
+from ..measures.calls.kernel_names import labels_of_iterations, labels_of_kernels
 from ..timeline.core.model import CATEGORIES, activity
 from ..timeline.core.pyramid import batch_bytes
 from ..timeline.counters.counters import batch_bytes as bytes_of_counters
@@ -68,13 +68,16 @@ def _labels(engine: Engine, request: Request) -> object:
     file = current_file(engine, query)
     timeline = engine.timeline(file)
     page = slice(first, first + LABELS_PER_PAGE)
-    labels, readable = timeline.labels, labels_of_kernels(engine.trace(file, reads_captures=False))
-    texts = labels.texts[page]
+    labels, trace = timeline.labels, engine.trace(file, reads_captures=False)
+    readable = labels_of_kernels(trace)
+    texts, categories = labels.texts[page], labels.categories[page].tolist()
+    annotations = [text for text, of in zip(texts, categories, strict=True) if CATEGORIES[of] == "Annotation"]
     return {
         "state": "ready",
         "texts": texts,
-        "labels": {text: readable[text] for text in texts if text in readable},
-        "categories": labels.categories[page].tolist(),
+        "labels": {text: readable[text] for text in texts if text in readable}
+        | labels_of_iterations(trace, annotations),
+        "categories": categories,
     }
 
 

@@ -63,7 +63,7 @@ def late(*, profiler):
 def test_what_the_profiler_does_meanwhile_is_said_and_not_counted_on():
     assert "most of it in `prepare (train.py:7)`" in late(profiler=False).title
     claim = late(profiler=True)
-    assert "For 2 ms of it the profiler itself works, as no run without it does" in claim.evidence
+    assert " 2 ms of it are the profiler's own work, which the saving doesn't count. " in claim.evidence
     assert claim.saving_ns == pytest.approx(3 * MS, rel=0.05)
     assert late(profiler=False).saving_ns == pytest.approx(5 * MS, rel=0.05)
 
@@ -101,6 +101,29 @@ def slow_launch(*, in_operator):
         machine.op("aten::add_", launch) if in_operator else launch()
 
     return rows(machine.steps(step))["slow_launch"].evidence
+
+
+def test_a_single_slow_launch_is_said_once():
+    machine = Machine()
+    machine.builder.step(1, 0, 12 * MS).op("aten::add_", 100 * US, 6 * MS).launch(200 * US, 5 * MS, 1)
+    machine.builder.kernel("late", 5 * MS, 7 * MS, 1)
+    evidence = rows(machine.builder.build())["slow_launch"].evidence
+    assert evidence == "4.8 ms of 12 ms in 1 call per step, in `aten::add_`."
+
+
+def test_the_operator_that_holds_the_profilers_own_work_is_named():
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(4 * MS)
+        machine.wait()
+        start = machine.now
+        machine.op("aten::arange", lambda: machine.work(3 * MS))
+        machine.work(3 * MS)
+        machine.builder.event("overhead", "Activity Buffer Request", start + MS, MS, pid=-1, tid=0)
+
+    evidence = rows(machine.steps(step))["host_bound"].evidence
+    assert " 1 ms of it are the profiler's own work, most of that in `aten::arange`, which the saving" in evidence
 
 
 def test_a_slow_launch_is_named_by_its_operator():

@@ -29,6 +29,11 @@ def test_the_library_that_writes_a_range_is_known_by_its_name(text, source):
     assert annotation_name(text).source == source
 
 
+def test_the_capture_of_a_graph_is_called_so_and_is_the_servers():
+    assert annotation_name("capture_32_DECODE", "SGLang") == ("graph capture", "SGLang")
+    assert annotation_name("capture_16_FULL") == ("graph capture", "an inference server")
+
+
 def test_steps_and_iterations_have_one_name_each():
     assert annotation_name("ProfilerStep#1") == annotation_name("ProfilerStep#2")
     assert annotation_name("step[DECODE bs=16]") == annotation_name("step[DECODE bs=8]")

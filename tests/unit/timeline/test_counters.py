@@ -54,6 +54,18 @@ def test_memory_has_a_curve_for_what_is_allocated_and_for_what_is_reserved():
     }
 
 
+def test_the_memory_of_a_process_is_with_its_only_device_however_rocm_numbers_that():
+    built = TraceBuilder().op("a", 0, 100).launch(5, 1, 1).kernel("k", 10, 20, 1, device=9)
+    built.memory(64, 10, **{"Device Type": 6, "Device Id": 0, "Total Allocated": 164}).memory(16, 20, address=2)
+    curves = [curve.describe(0) for curve in counters(built.build()) if curve.kind == "bytes"]
+    assert [(curve["device"], curve["device_index"]) for curve in curves] == [("hip:0", 9), ("cpu", None)]
+    device_memory(built, 64, 30, 164, 512)  # of two memories it isn't known
+    curves = [curve.describe(0) for curve in counters(built.build()) if curve.kind == "bytes"]
+    assert {(curve["device"], curve["device_index"]) for curve in curves if curve["device"] != "cpu"} == {
+        *(("hip:0", 0), ("cuda:0", 0)),
+    }
+
+
 def test_a_device_is_busy_while_any_kernel_runs_and_full_by_its_blocks():
     built = TraceBuilder().op("a", 0, 100)
     built.launch(1, 1, 1).kernel("k", 10, 20, 1, **{"blocks per SM": 0.5})

@@ -557,9 +557,40 @@ def test_nothing_runs_while_graphs_are_captured():
         machine.call("cudaStreamEndCapture", 1 * US)
         computing(machine, 2)
 
+    (only,) = advice(machine.steps(step)).rows(named=True)
+    assert (only["rule"], only["confidence"], only["view"]) == ("graph_capture", "high", "health")
+    assert only["title"].startswith("This recording is of a graph capture, for 9")
+    assert only["title"].endswith(" % of every step: nothing that is captured runs.")
+    assert only["action"].startswith("Record the replays: start the profiler after the graphs are captured.")
+
+
+def test_a_capture_in_a_small_part_of_the_steps_is_not_what_the_recording_is_of():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 20)
+        machine.wait()
+        machine.call("cudaStreamBeginCapture", 1 * US)
+        machine.work(1 * MS)
+        machine.call("cudaStreamEndCapture", 1 * US)
+
     trace = machine.steps(step)
-    assert rules_of(trace) == []
+    assert "graph_capture" not in rules_of(trace)
     assert "graphs are captured" in row(trace, "nothing_to_fix")["evidence"]
+
+
+def test_what_to_look_at_where_nothing_stands_out_leads_there():
+    machine = Machine()
+
+    def step(_):
+        computing(machine, 20)
+        machine.work(3 * MS)
+        machine.call("cudaStreamBeginCapture", 1 * US)
+        machine.work(1 * MS)
+        machine.call("cudaStreamEndCapture", 1 * US)
+
+    last = row(machine.steps(step), "nothing_to_fix")
+    assert (last["action"], last["view"]) == ("Look at the longest gaps, and at the critical path.", "gaps")
 
 
 def test_many_small_kernels_beside_graphs_are_no_reason_to_use_graphs():
@@ -784,11 +815,22 @@ def test_the_owner_of_a_server_is_not_told_to_mark_steps(name, how):
     builder = TraceBuilder().annotation(name, 0, 100).op("aten::mm", 0, 10).launch(88, 1, 1)
     trace = builder.kernel("k", 90, 10, 1).build()
     assert how in row(trace, "host_bound")["action"]
+    assert row(trace, "host_bound")["action"].startswith("Look at ")
+    assert " the host does meanwhile: *Idle* names it" in row(trace, "host_bound")["action"]
     unmarked = [each.consequence for each in diagnose(trace) if each.rule == "no_steps"]
     assert all(how in consequence for consequence in unmarked)
     assert bool(unmarked) == (not name.startswith("step["))
     texts = [*VIEWS["advice"].run(trace)["action"], *(each.consequence for each in diagnose(trace))]
     assert not any("profiler.step()" in text for text in texts)
+
+
+def test_what_to_look_at_on_a_server_is_the_function_that_most_of_the_time_is_in():
+    builder = TraceBuilder().annotation("step[DECODE bs=16]", 0, 10_000 * US)
+    builder.python("sglang/srt/model_executor/runner.py(12): replay_prepare", 1_000 * US, 8_000 * US)
+    for number, at in enumerate((5_000, 9_700, 9_800), 1):
+        builder.launch(at * US, US, number).kernel("k", (at + 10) * US, 50 * US, number)
+    action = row(builder.build(), "host_bound")["action"]
+    assert action.startswith("Look at `replay_prepare`, and at what else the host does meanwhile: *Idle* names it")
 
 
 def test_idle_time_of_which_a_part_is_not_shown_is_not_called_idle():

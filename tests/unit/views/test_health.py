@@ -52,6 +52,12 @@ def with_cpu(process_ms, *threads, **top):
     return healthy(kinetoscope={"cpu": cpu, **top})
 
 
+def capturing(dur):
+    """A recording in whose step of 100 µs a graph is captured for so long."""
+    begin = healthy().launch(20, 1, 8, name="hipStreamBeginCapture")
+    return begin.launch(20 + dur - 1, 1, 9, name="hipStreamEndCapture")
+
+
 def recorded_at(at):
     """A call that records an event, of correlation 8."""
     return healthy().launch(at, 1, 8, name="cudaEventRecord")
@@ -83,6 +89,8 @@ def test_every_rule_is_listed_once_for_a_trace():
         ("device_before_launch", "note", 1, healthy().launch(50, 5, 3).kernel("k", 45, 3, 3)),
         ("far_from_window", "warning", 1, healthy().window(0, 100).op("a", 3 * 10**9, 5)),
         ("clock_not_set", "warning", 1, healthy(base_ns=10**9)),
+        ("graphs_captured", "warning", 1, capturing(60)),
+        ("graphs_captured", "note", 1, capturing(20)),
         ("no_steps", "note", 1, TraceBuilder().op("a", 0, 5)),
         ("no_complete_step", "warning", 1, TraceBuilder().window(0, 50).step(1, 0, 50)),
         ("incomplete_steps", "note", 1, healthy().step(2, 100, 50)),

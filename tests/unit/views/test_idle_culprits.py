@@ -81,6 +81,18 @@ def test_launch_latency_names_the_operator_of_the_gap_that_is_most_of_it():
     assert row["pattern"] == "always before k, most of it before the work of aten::add"
 
 
+def test_a_call_that_takes_long_to_launch_is_named_with_its_operator():
+    builder = TraceBuilder().step(1, 0, 2_000_000).python("utils.py(121): alloc", 0, 700_000)
+    builder.op("aten::arange", 0, 600_000).launch(100_000, 500_000, 1).kernel("k", 610_000, 90_000, 1)
+    builder.op("aten::mm", 700_000, 100_000).launch(700_000, 5_000, 2).kernel("k", 712_000, 50_000, 2)
+    rows = idle_culprits(builder.build()).filter(pl.col("cause") == "launch latency").rows(named=True)
+    slow, short = rows[0], next(row for row in rows if row["host"] is None)
+    assert (slow["host"], slow["source"]) == ("cudaLaunchKernel in aten::arange", "utils.py(121): alloc")
+    assert slow["total_ns"] == pytest.approx(500_000, abs=10_000)
+    assert (short["total_ns"], short["source"]) == (12_000, None)
+    assert sum(row["total_ns"] for row in rows) == idle(builder.build())["launch_latency_ns"].max()
+
+
 def test_steps_that_the_recording_cut_off_count_neither_as_time_nor_as_steps():
     table = idle_culprits(loading(3).window(0, 301_000).step(3, 300_000, 1_000).build())
     assert table["per_step_ns"].to_list() == [50_000, 10_000, 3_000, 1_000, None]

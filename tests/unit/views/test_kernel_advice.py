@@ -1,9 +1,13 @@
 """Kernels with one known cause get the advice for it; the healthy ones next to them get none."""
 
+import re
+
 import polars as pl
 import pytest
 
+from kinetoscope_tb.names.text import percent
 from kinetoscope_tb.views.overview.advice import advice
+from kinetoscope_tb.views.overview.what_if import what_if
 from support.machine import A100, US, Machine
 
 BF16, FLOAT = "c10::BFloat16", "float"
@@ -241,6 +245,7 @@ def test_elementwise_kernels_of_several_operators_are_to_be_fused():
     finding = row(trace, "elementwise")
     assert rules(trace) == ["elementwise"]
     assert "80 kernels per step, in 20 runs without another kernel in between" in finding["evidence"]
+    assert what_if(trace).filter(rule="elementwise")["target"].to_list() == ["the extra time of unfused kernels"]
     alone = chain[0][-1] * 4 / (chain[0][-1] * 4 + matmul(4096, 4096, 4096, 0.7)[-1])
     assert finding["saving_frac"] == pytest.approx(alone * (1 - 0.8 / 4), abs=0.02)
 
@@ -271,7 +276,13 @@ def test_copies_that_convert_or_reorder(types, kernel, rule, evidence):
     trace = steps(matmul(4096, 4096, 4096, 0.7), copy)
     assert rules(trace) == ([rule] if rule else [])
     if rule:
-        assert evidence in row(trace, rule)["evidence"]
+        found = row(trace, rule)
+        assert evidence in found["evidence"]
+        pauses = " of the saving are pauses before these kernels, which go with their launches."
+        (share,) = re.findall(r"takes? ([\d.]+) % of", found["title"])
+        assert (pauses in found["evidence"]) == (percent(found["saving_frac"]) != f"{share} %")
+        (target,) = what_if(trace).filter(rule=rule)["target"]
+        assert target in ("conversions of number formats", "changes of the memory layout")
 
 
 def test_a_bias_that_takes_more_than_its_convolution():

@@ -138,6 +138,14 @@ def test_how_much_of_kernel_time_shows_whether_it_is_of_tensor_cores():
     assert table.select("tc_time_frac", "tc_known_frac").rows() == [(1.0, 0.75)]
 
 
+def test_an_occupancy_says_of_how_much_of_the_kernel_time_it_is():
+    builder = TraceBuilder().step(1, 0, 100).kernel("k", 0, 20, **{"est. achieved occupancy %": 40})
+    table = gpus(builder.kernel("k", 20, 60).build())
+    assert table.select("occupancy_frac", "occupancy_known_frac").rows() == [(0.4, 0.25)]
+    without = gpus(TraceBuilder().step(1, 0, 100).kernel("k", 0, 20).build())
+    assert without.select("occupancy_frac", "occupancy_known_frac").rows() == [(None, None)]
+
+
 def test_kernels_outside_the_steps_leave_a_gpu_idle():
     trace = TraceBuilder().step(1, 0, 100).kernel("k", 200, 40).build()
     same(

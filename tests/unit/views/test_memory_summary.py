@@ -26,6 +26,14 @@ def test_the_holder_of_the_peak_is_named_with_its_line():
     assert row["evidence"] == "The next holders: `aten::mul` 16 MiB. The peak is at 110 ns, in step 7."
 
 
+def test_the_module_that_holds_most_is_named():
+    builder = (
+        TraceBuilder().module("Linear_0", 10, 500).op("aten::bmm", 30, 50).memory(48 * MIB, 40, **of_gpu(48 * MIB, 1))
+    )
+    (row,) = memory_summary(builder.build()).rows(named=True)
+    assert "`Linear_0` holds the most of any module: 48 MiB, 100 %." in row["evidence"]
+
+
 def test_memory_from_before_the_recording_is_said_to_be_so():
     builder = TraceBuilder().op("aten::mm", 0, 50).memory(MIB, 40, **of_gpu(64 * MIB, 1))
     (row,) = memory_summary(builder.build()).rows(named=True)

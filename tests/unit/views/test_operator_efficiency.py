@@ -1,5 +1,6 @@
 import pytest
 
+from kinetoscope_tb.measures.calls.kernel_work import NO_OPERATOR
 from kinetoscope_tb.measures.calls.roofline import IMPOSSIBLE
 from kinetoscope_tb.views.device.operator_efficiency import NO_MODEL, VIEW, operator_efficiency
 from support.build import TraceBuilder, same
@@ -50,6 +51,22 @@ def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
     ]
     others = VIEW.events_of_row(builder.build(), {"name": "[other operators]", "device": 0})
     assert others["device_events"].tolist() == [2, 3]
+
+
+def test_kernels_without_an_operator_are_called_as_in_the_table_of_operators():
+    builder = recorded("aten::mm", [[4096, 4096], [4096, 4096]], ["c10::BFloat16"] * 2, dur=200_000)
+    builder.op("aten::relu", 600, 50).launch(610, 5, 3).kernel("relu", 500_000, 300_000, 3)
+    builder.launch(700, 5, 4).kernel("lone", 900_000, 900_000, 4)
+    rest = operator_efficiency(builder.build()).tail(2)
+    assert rest.select("name", "time_ns", "why_unknown").rows() == [
+        ("[unattributed]", 900_000, NO_OPERATOR),
+        ("[other operators]", 300_000, f"{NO_MODEL} 100 % of that: aten::relu."),
+    ]
+    for name, row in (("[unattributed]", 2), ("[other operators]", 1)):
+        key = {"name": name, "device": 0}
+        assert VIEW.events_of_row(builder.build(), key)["device_events"].tolist() == [row]
+        leads_to = VIEW.row_of_event(builder.build(), "device_events", row)
+        assert {name: leads_to[name] for name in key} == key
 
 
 SOFTMAX = ("aten::_softmax", [[8, 16, 1024, 1024], [], []], ["c10::BFloat16", "Scalar", "Scalar"])

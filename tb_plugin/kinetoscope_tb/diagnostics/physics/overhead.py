@@ -90,13 +90,13 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
     cost = limits.PYTHON_CALL_NS * count
     if count < limits.FEW_ROWS or times.share(cost) < LARGE_OVERHEAD:
         return
-    fact = f"Tracing {text.digits(count)} Python calls takes at least {text.percent(times.share(cost))} of the steps"
+    share = f"{text.percent(times.share(cost))} of the steps at {limits.PYTHON_CALL_NS} ns each"
+    fact = f"Tracing {text.digits(count)} Python calls takes {share}"
     affected_ns = min(cost, int(times.gaps.sum())) if times.start.size else cost
     yield Diagnostic(
         "stacks_slow_host",
         count,
-        f"{fact} ({limits.PYTHON_CALL_NS} ns each where it was measured). Host times include it, and devices wait for "
-        f"it. {_WITHOUT_STACKS}",
+        f"{fact}, the least that was measured. Host times include it, and devices wait for it. {_WITHOUT_STACKS}",
         fault=Fault(fact, _UNDERMINED, _WITHOUT_STACKS, affected_ns, is_recording=True),
     )
 

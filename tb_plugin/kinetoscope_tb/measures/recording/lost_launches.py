@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.intervals import Intervals, merge
 from ...names.calls import launches_graph, launches_kernel
 from ...trace import Trace
 from ...trace.results import once_per_recording
@@ -23,6 +24,9 @@ _FEW_LONE = 0.05  # of the rows of devices
 _FEW_CALLS = 20  # of a step, which say nothing
 _MOST = 0.5  # of these calls
 _ALIKE = 2.0  # times as long
+
+MOSTLY_CAPTURED = 0.5
+"""Of the steps: a recording that captures graphs for longer says nothing of what runs."""
 
 
 def kernel_launches(trace: Trace) -> Mask:
@@ -113,6 +117,32 @@ def lone_rows(trace: Trace) -> Mask:
 def are_launches_known(trace: Trace) -> bool:
     """Whether it is recorded which calls launch work: else a graph of the step doesn't say what waits for what."""
     return bool(lone_rows(trace).sum() <= _FEW_LONE * trace.device_events.height)
+
+
+@once_per_recording
+def capture_spans(trace: Trace) -> Intervals:
+    """From each call that begins to capture a stream to the call of its thread that ends it."""
+
+    def calls(of: str) -> pl.DataFrame:
+        is_of = map_categories(trace.launches["name"], lambda name: of in name)
+        rows = trace.launches.filter(pl.Series(is_of, dtype=pl.Boolean))
+        return rows.select("thread", "start_ns", end_ns=pl.col("start_ns") + pl.col("dur_ns"))
+
+    begins = calls("StreamBeginCapture").drop("end_ns")
+    ends = calls("StreamEndCapture").drop("start_ns")
+    pairs = (
+        begins.sort("start_ns")
+        .join_asof(
+            ends.sort("end_ns"),
+            left_on="start_ns",
+            right_on="end_ns",
+            by="thread",
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .drop_nulls()
+    )
+    return merge([(pairs["start_ns"].to_numpy(), pairs["end_ns"].to_numpy())])
 
 
 def _in_capture(trace: Trace) -> Mask:

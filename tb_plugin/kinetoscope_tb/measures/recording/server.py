@@ -36,6 +36,10 @@ _HOW_CAPTURES = {  # vllm/config/profiler.py; sglang/srt/utils/profile_utils.py
 }
 
 
+RECORD_REPLAYS = "Record the replays: start the profiler after the graphs are captured."
+"""What to do about a recording in which graphs are captured."""
+
+
 @once_per_recording
 def inference_server(trace: Trace) -> str:
     """The name of the server, `inferred` if only the structure shows one; empty if nothing does."""

@@ -50,13 +50,12 @@ def idle_times(trace: Trace, start: Ints, end: Ints) -> dict[str, Ints]:
     return {cause: scatter_add(np.where(which, window, NONE), length, start.size) for cause, which in is_cause.items()}
 
 
-def family_times(trace: Trace, iterations: Iterations) -> dict[str, Ints]:
-    """The sum of the durations of each iteration's device work, by DEVICE_WORK."""
+def family_times(trace: Trace, iterations: Iterations, counts: NDArray[np.bool_] | None = None) -> dict[str, Ints]:
+    """The sum of the durations of each iteration's device work, by DEVICE_WORK; of the device rows that count."""
     family, size = families(trace), iterations.frame.height
     duration = trace.device_events["dur_ns"].to_numpy()
-    return {
-        name: scatter_add(np.where(family == name, iterations.device, NONE), duration, size) for name in DEVICE_WORK
-    }
+    device = iterations.device if counts is None else np.where(counts, iterations.device, NONE)
+    return {name: scatter_add(np.where(family == name, device, NONE), duration, size) for name in DEVICE_WORK}
 
 
 def families(trace: Trace) -> NDArray[np.str_]:

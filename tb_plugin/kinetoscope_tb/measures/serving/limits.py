@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import fraction
+from ...arrays.gather import fraction, gather, map_categories
 from ...arrays.intervals import Ints
+from ...names.calls import launches_graph
 from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
@@ -24,6 +25,7 @@ from .costs import busy_families, family_times, idle_causes
 from .experts import expert_work
 from .iterations import Iterations, server_iterations
 from .matmuls import matmul_work
+from .memory_bound import MEMORY_BOUND, memory_bound_work
 from .steadiness import STEADY
 
 IDLE = "idle: "
@@ -31,11 +33,13 @@ IDLE = "idle: "
 
 _ALL = 0.995  # of the kernels' time; the rest may be rounded off
 _ANY = 1e-9  # of attention: kernels that rotate or write the cache count to the family, but aren't its work
-_NO_CALLS = "Graphs replay some of them: that needs a recording of the capture, with shapes."
+_NO_CALLS = "Graphs replay these kernels: their shapes are in a recording of the capture, and none was found."
 _NO_SHAPES = "Shapes weren't recorded (record_shapes=True), or the operator has no formula."
 _NO_FORMULA = "Some of its operators have no recorded shapes, or no formula."
 _NO_HEADS = "Its operators don't have the shapes of attention; some with a latent cache (MLA) don't."
 _NO_LENGTHS = "The lengths of the requests weren't recorded; annotations with details have them."
+
+_NOT_RATED = ("copy", "communication")
 
 _WORK = ("flop", "moved_bytes", "model_bytes", "roof_ns", "known_ns")
 
@@ -43,12 +47,13 @@ _WORK = ("flop", "moved_bytes", "model_bytes", "roof_ns", "known_ns")
 def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
     """The columns of the view Limits, and `batch` (the mean), the longest phase and part first."""
     iterations = server_iterations(trace)
-    rows = pl.concat([_parts(trace, iterations), _work(trace, iterations)], how="diagonal")
+    frames = (_parts(trace, iterations), _work(trace, iterations), _replays(trace, iterations))
+    rows = pl.concat(frames, how="diagonal")
     frame = iterations.frame.select("phase", "part", "tokens", "batch", number=pl.int_range(pl.len(), dtype=pl.Int64))
     if of == "steady" and frame["part"].is_in(STEADY).any():
         frame = frame.filter(pl.col("part").is_in(STEADY))
     rows = rows.join(frame.select("number", "phase"), "number")
-    sums = rows.group_by("phase", "part").agg(pl.col("time_ns", "kernels_ns", *_WORK).sum())
+    sums = rows.group_by("phase", "part").agg(pl.col("time_ns", "kernels_ns", "replayed_ns", *_WORK).sum())
     phases = frame.group_by("phase").agg(
         iterations=pl.len().cast(pl.Int64),
         batch=pl.col("batch").mean(),
@@ -86,13 +91,23 @@ def _parts(trace: Trace, iterations: Iterations) -> pl.DataFrame:
 
 
 def _work(trace: Trace, iterations: Iterations) -> pl.DataFrame:
-    """The known work of matmuls, attention and experts in each iteration."""
+    """The known work of kernels in each iteration."""
     works = {
         "gemm": matmul_work(trace, iterations),
         "attention": attention_work(trace, iterations),
         "moe": expert_work(trace, iterations),
+        **memory_bound_work(trace, iterations),
     }
     return pl.concat([_rows(part, **dict(zip(_WORK, work, strict=True))) for part, work in works.items()])
+
+
+def _replays(trace: Trace, iterations: Iterations) -> pl.DataFrame:
+    """The time of the kernels that graphs replay, by family."""
+    replays = map_categories(trace.launches["name"], launches_graph).astype(bool)
+    is_replayed = gather(replays, trace.device_events["launch"].to_numpy(), missing=False)
+    return pl.concat(
+        _rows(name, replayed_ns=np.asarray(time)) for name, time in family_times(trace, iterations, is_replayed).items()
+    )
 
 
 def _bandwidth(trace: Trace) -> float | None:
@@ -104,21 +119,23 @@ def _bandwidth(trace: Trace) -> float | None:
 def _reason(trace: Trace, iterations: Iterations) -> pl.Expr:
     """Why the work of a part isn't known, or not all of it."""
     needs_capture = has_graphs(trace) and trace.replayed is None
-    reasons = {
-        "moe": NO_EXPERTS,
-        "gemm": _NO_CALLS if needs_capture else _NO_FORMULA if was_on(trace, "record_shapes") else _NO_SHAPES,
-        "attention": _NO_CALLS if needs_capture else _NO_HEADS,
-    }
+    by_shapes = _NO_FORMULA if was_on(trace, "record_shapes") else _NO_SHAPES
+    reasons = {"moe": NO_EXPERTS, "attention": _NO_HEADS, **dict.fromkeys(("gemm", *MEMORY_BOUND), by_shapes)}
+    are_whole = ["moe"]  # whatever graphs replay
     if not any(request_lengths(trace, iterations)) and (has_ragged_attention(trace) or not needs_capture):
         reasons["attention"] = _NO_LENGTHS
-    of_part = pl.col("part").replace_strict(reasons, default=None, return_dtype=pl.String)
-    is_unknown = pl.col("known_frac") < pl.when(pl.col("part") == "attention").then(_ANY).otherwise(_ALL)
-    return pl.when(is_unknown).then(of_part)
+        are_whole.append("attention")
+    part = pl.col("part")
+    of_part = part.replace_strict(reasons, default=None, return_dtype=pl.String)
+    is_replayed = pl.lit(needs_capture) & (pl.col("replayed_ns") > 0) & ~part.is_in(are_whole)
+    is_unknown = pl.col("known_frac") < pl.when(part == "attention").then(_ANY).otherwise(_ALL)
+    return pl.when(is_unknown).then(pl.when(is_replayed).then(pl.lit(_NO_CALLS)).otherwise(of_part))
 
 
 def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
     """Add what is derived of the sums; what isn't known is null."""
     has_work, roof = pl.col("known_ns") > 0, pl.col("roof_ns").cast(pl.Float64)
+    has_flop = has_work & (pl.col("flop") > 0)
     seconds = pl.when(has_work).then(pl.col("known_ns") / 1e9)
     at_memory = pl.col("moved_bytes") / pl.lit(bandwidth, pl.Float64) * 1e9
     is_idle = pl.col("part").str.starts_with(IDLE) | (pl.col("part") == NOT_SHOWN)
@@ -126,15 +143,17 @@ def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
         mean_ns=(pl.col("time_ns") / pl.col("iterations")).round().cast(pl.Int64),
         token_ns=fraction(pl.col("time_ns"), pl.col("tokens")).round().cast(pl.Int64),
         kernels_ns=pl.when(~is_idle).then("kernels_ns"),
-        known_frac=pl.when(~is_idle).then(fraction(pl.col("known_ns"), pl.col("kernels_ns"))),
+        known_frac=pl.when(~is_idle & ~pl.col("part").is_in(_NOT_RATED)).then(
+            fraction(pl.col("known_ns"), pl.col("kernels_ns"))
+        ),
         moved_bytes=pl.when(has_work).then("moved_bytes"),
-        model_bytes=pl.when(has_work).then("model_bytes"),
-        work_flop=pl.when(has_work).then("flop"),
+        model_bytes=pl.when(has_flop).then("model_bytes"),
+        work_flop=pl.when(has_flop).then("flop"),
         achieved_bytes_per_s=pl.col("moved_bytes") / seconds,
-        achieved_flop_per_s=pl.col("flop") / seconds,
+        achieved_flop_per_s=pl.when(has_flop).then(pl.col("flop") / seconds),
         bandwidth_frac=at_memory / (seconds * 1e9),
         roof_frac=pl.when(roof > 0).then(roof / (seconds * 1e9)),
         bound_by=pl.when(roof > 0).then(
-            pl.when(at_memory >= 0.5 * roof).then(pl.lit("memory")).otherwise(pl.lit("compute"))
+            pl.when((at_memory >= 0.5 * roof) | ~has_flop).then(pl.lit("memory")).otherwise(pl.lit("compute"))
         ),
     )

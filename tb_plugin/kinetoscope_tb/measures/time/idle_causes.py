@@ -62,6 +62,9 @@ NOT_SHOWN = "not shown"
 NOT_IN_RECORDING = "Not in the recording"
 """What everyone calls it."""
 
+SLOW_LAUNCH_NS = 200_000
+"""A launch takes 5 to 20 µs: a latency that lasts longer is a call that doesn't return."""
+
 _NOTICEABLE = 0.05
 
 CAUSE_WORDS = {

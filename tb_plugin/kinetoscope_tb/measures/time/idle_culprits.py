@@ -7,8 +7,9 @@ gap. While that thread has nothing recorded, or if it isn't known, the main thre
 With more than MOST_DEVICES devices, only those that were idle longest are looked at: the pieces of each are as many as
 what the host did.
 
-Where something was queued, what the host did delayed nothing: such parts have no culprit on the host, except for copies
-and graph launches. Nor has what isn't shown: there the device may have been busy.
+Where something was queued, what the host did delayed nothing: such parts have no culprit on the host, except for
+copies, graph launches and calls that take SLOW_LAUNCH_NS to launch. Nor has what isn't shown: there the device may have
+been busy.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ...trace.results import once_per_recording
 from .host_activity import HOST_ACTIVITIES, host_activities
 from .host_stack import FRAMES, HostStack, Rows, StackPieces
 from .idle import Windows, gaps
-from .idle_causes import CAUSES, gap_parts
+from .idle_causes import CAUSES, SLOW_LAUNCH_NS, gap_parts
 from .step_subset import counted_steps
 from .threads import main_thread
 
@@ -38,7 +39,7 @@ _sum_in_steps = Function("sum_in_steps")
 
 MOST_DEVICES = 64
 WITH_HOST = ("host late", "blocked copy", "graph launch")
-"""The causes that what the host did can explain."""
+"""The causes that what the host did can explain; it can a launch latency, if that lasts SLOW_LAUNCH_NS."""
 
 PIECES: dict[str, type[pl.DataType] | pl.DataType] = {
     "device": pl.Int32,
@@ -81,7 +82,10 @@ def culprits(trace: Trace, *, device: int | None) -> Culprits:
     piece, start, end, span = cut(start, end, active)
     part, step = part[piece], step[piece]
     activity = gather(activities, span, missing=len(HOST_ACTIVITIES) - 1)
-    thread = _launching_thread(trace, causes, after)[part]
+    is_slow = (parts["end_ns"] - parts["start_ns"]).to_numpy() >= SLOW_LAUNCH_NS
+    by_host = np.isin(causes, [CAUSES.index(cause) for cause in WITH_HOST])
+    by_host |= is_slow & (causes == CAUSES.index("launch latency"))
+    thread = _launching_thread(trace, by_host, after)[part]
     main = main_thread(trace)
     stack = HostStack.of(trace, np.append(np.unique(thread), np.int32(main)), union(start, end))
     pieces = _thread_pieces(stack, thread, main, start, end)
@@ -270,11 +274,10 @@ def _activities(trace: Trace) -> tuple[Intervals, Rows]:
     return (start[order], end[order]), number[order]
 
 
-def _launching_thread(trace: Trace, causes: np.ndarray, after: Rows) -> Rows:
-    """The thread that launched the work which ended each part's gap, else the main thread; NONE for device causes."""
+def _launching_thread(trace: Trace, by_host: np.ndarray, after: Rows) -> Rows:
+    """The thread that launched the work which ended each part's gap, else the main thread; NONE: not by the host."""
     launch = gather(trace.device_events["launch"].to_numpy(), after)
     thread = gather(trace.launches["thread"].to_numpy(), launch)
-    by_host = np.isin(causes, [CAUSES.index(cause) for cause in WITH_HOST])
     return np.where(by_host, np.where(thread == NONE, main_thread(trace), thread), NONE).astype(np.int32)
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE
 from ...arrays.intervals import Intervals
 from ...arrays.native import Array, Function
-from ...measures.memory.levels import CPU, device_memories
+from ...measures.memory.levels import CPU, DeviceMemory, device_memories
 from ...measures.recording.vendor import device_noun
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.idle_causes import not_shown
@@ -110,9 +110,23 @@ def _bounds_and_curve(at: Ints, value: Floats) -> tuple[tuple[float, float], Cal
     return (float(value.min()), float(value.max())), lambda: (at, value)
 
 
+def _index_of(trace: Trace, memories: Sequence[DeviceMemory]) -> dict[str, int | None]:
+    """The number of the device that each memory is of, by its name; None for the host.
+
+    ROCm may number a process's only device otherwise in its work (9) than in its memory (hip:0).
+    """
+    numbers = trace.device_events["device"].unique().to_list()
+    of_devices = [memory for memory in memories if memory.device_type != CPU]
+    is_single = len(numbers) == len(of_devices) == 1
+    indexes = {memory.name: numbers[0] if is_single else memory.device for memory in of_devices}
+    return {memory.name: indexes.get(memory.name) for memory in memories}
+
+
 def _memory(trace: Trace) -> Iterator[Counter]:
-    for memory in device_memories(trace):
-        where = (memory.name, None if memory.device_type == CPU else memory.device, None)
+    memories = device_memories(trace)
+    indexes = _index_of(trace, memories)
+    for memory in memories:
+        where = (memory.name, indexes[memory.name], None)
         begin = min(trace.window[0], int(memory.time_ns[0]))
         end = max(trace.window[1], int(memory.time_ns[-1]))
         at = np.concatenate([[begin], memory.time_ns])

@@ -46,6 +46,12 @@ class Gpus(Table):
         "Mean estimated occupancy of the kernels (see Kernels), weighted by how long each runs from the first step's "
         "start to the last one's end.",
     )
+    occupancy_known_frac = Column(
+        FRACTION,
+        "Share of kernel time, from the first step's start to the last one's end, in kernels whose occupancy was "
+        "recorded.",
+        title="Occupancy known",
+    )
     tc_time_frac = Column(
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
@@ -120,14 +126,15 @@ def _measurements(kernels: pl.DataFrame, window: tuple[int, int]) -> dict[str, f
     length = window[1] - window[0]
     blocks, occupancy = kernels["blocks_per_sm"].to_numpy(), kernels["occupancy_frac"].to_numpy()
     uses, is_known = (kernels["tensor_cores"] == "yes").to_numpy(), (kernels["tensor_cores"] != "unknown").to_numpy()
-    known_ns = inside[is_known].sum()
+    known_ns, occupied_ns = inside[is_known].sum(), inside[np.isfinite(occupancy)].sum()
     begins, ends = intervals_of(kernels)
     busy = float(np.sum(np.clip(ends, *window) - np.clip(begins, *window)))
     sm_time = capped_integral(start, end, np.nan_to_num(blocks), 1.0, window)
     return {
         "utilization_frac": _ratio(busy, length) if kernels.height else None,
         "sm_efficiency_frac": _ratio(sm_time, length) if np.isfinite(blocks).any() else None,
-        "occupancy_frac": _ratio(np.nansum(occupancy * inside), inside[np.isfinite(occupancy)].sum()),
+        "occupancy_frac": _ratio(np.nansum(occupancy * inside), occupied_ns),
+        "occupancy_known_frac": _ratio(occupied_ns, inside.sum()) if occupied_ns else None,
         "tc_time_frac": _ratio(inside[uses].sum(), known_ns) if 2 * known_ns >= inside.sum() else None,
         "tc_known_frac": _ratio(known_ns, inside.sum()),
     }

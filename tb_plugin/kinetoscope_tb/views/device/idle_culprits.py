@@ -42,7 +42,8 @@ class IdleCulprits(Table):
         TEXT,
         "The innermost Python function, module, operator, annotation or runtime call (in the operator that made it) "
         "then, on the thread that launched the next work; missing if nothing is recorded, where work was queued, so "
-        "that the host delayed nothing, and where it isn't in the recording whether the device was idle.",
+        "that the host delayed nothing (a launch latency of 0.2 ms or more is the host's), and where it isn't in the "
+        "recording whether the device was idle.",
         shown_as="name",
     )
     device = Column(ID, "Index of the device.")
@@ -69,7 +70,8 @@ class IdleCulprits(Table):
     pattern = Column(
         TEXT,
         "Whether it repeats: in how many complete steps, and which work follows its gaps if that is always the same; "
-        "of launch latency, also which operator launched the work after a gap that is more than half of it.",
+        "of launch latency without a host, also which operator launched the work after a gap that is more than half of "
+        "it.",
     )
     kind = Column(TEXT, "What that is: function, module, operator, annotation or runtime call.")
     window_frac = Column(FRACTION, "Share of the whole time, idle or busy.")
@@ -115,7 +117,8 @@ def _describe(trace: Trace, pieces: CulpritPieces, steps: int) -> pl.DataFrame:
         host=HOST_WITH_OP,
     )
     launched_by = gather(trace.device_events["op"].to_numpy(), rows["after"].to_numpy())
-    is_one_gap = (pl.col("cause") == "launch latency") & (2 * pl.col("longest_ns") > pl.col("total_ns"))
+    is_one_gap = (2 * pl.col("longest_ns") > pl.col("total_ns")) & pl.col("host").is_null()
+    is_one_gap &= pl.col("cause") == "launch latency"
     noun = f"{step_noun(trace.steps)}s"
     pattern_inputs = rows.select(
         "steps",

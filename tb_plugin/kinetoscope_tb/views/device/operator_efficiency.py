@@ -4,7 +4,7 @@ A roofline model: an operator can run no faster than its FLOPs at the device's p
 bandwidth; the larger of the two times is its roof. Softmax, normalization, elementwise operators and others that
 multiply no matrices have their bytes alone. Work is computed from the recorded shapes, not measured, and bytes are the
 minimum. So a share far below the roof shows potential, not its cause. One row per device sums the kernels of all other
-operators.
+operators, and one those that no recorded operator launched.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
+from ...measures.calls.kernel_work import NO_OPERATOR
 from ...measures.calls.matrix_calls import ARGUMENTS, each_matrix_call, matrix_calls
 from ...measures.calls.matrix_work import FORMULAS, MatrixWork, UnknownWork, matrix_work
 from ...measures.calls.memory_calls import MemoryCalls
-from ...measures.calls.op_calls import PROVENANCE
+from ...measures.calls.op_calls import PROVENANCE, UNATTRIBUTED
 from ...measures.calls.roofline import Limits, Roof, roof, why_impossible, with_doubts
 from ...measures.graphs.attribution import recorded_events
 from ...measures.recording.contents import has_matrix_work
@@ -39,14 +40,14 @@ NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
 NO_MODEL = "Their work isn't known, or the device's limits aren't."
 OTHERS = "[other operators]"
-_UNKNOWN = "kernels of unknown operators"
 
 
 class OperatorEfficiency(Table):
     """How close operators come to the limits of the device, by inputs.
 
     Matmuls, convolutions and attention are judged by their FLOPs and bytes, softmax, normalization, elementwise
-    operators and the like by their bytes. `[other operators]` are the kernels of operators whose work is unknown.
+    operators and the like by their bytes. `[other operators]` are the kernels of operators whose work is unknown,
+    `[unattributed]` those that no recorded operator launched.
     """
 
     key, weight = ("name", "input_shapes", "input_types", "input_values", "device"), "time_ns"
@@ -126,21 +127,27 @@ def _others(memory: MemoryCalls) -> pl.DataFrame:
 
 
 def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
-    """One row per device for the kernels of other operators, which names the operator with most of the time."""
+    """Per device a row for the kernels of other operators, which names the one with most of the time, and of none."""
     others, host = _others(memory), trace.all_host_events["name"]
     names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
     times = (
         others.hstack([names])
-        .group_by(pl.col("device").cast(pl.Int64), pl.col("operator").fill_null(_UNKNOWN))
+        .group_by(pl.col("device").cast(pl.Int64), "operator")
         .agg(pl.col("dur_ns").sum().alias("time_ns"))
         .sort("device", "time_ns", "operator", descending=[False, True, False])
-        .group_by("device", maintain_order=True)
+        .group_by("device", pl.col("operator").is_null().alias("has_none"), maintain_order=True)
         .agg(pl.col("time_ns").sum(), pl.col("operator").first(), pl.col("time_ns").first().alias("largest_ns"))
     )
     return [
-        {"name": OTHERS, "device": device, "time_ns": time_ns, "why_unknown": f"{NO_MODEL} {most} of that: {operator}."}
-        for device, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
-        for most in (percent(largest_ns / time_ns),)
+        {
+            "name": UNATTRIBUTED if has_none else OTHERS,
+            "device": device,
+            "time_ns": time_ns,
+            "why_unknown": NO_OPERATOR
+            if has_none
+            else f"{NO_MODEL} {percent(largest_ns / time_ns)} of that: {operator}.",
+        }
+        for device, has_none, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
     ]
 
 
@@ -214,8 +221,9 @@ def events_of_row(trace: Trace, key: Key) -> Events:
 
 def _kernels_of_row(memory: MemoryCalls, key: Key) -> NDArray[np.int64]:
     """Rows of device_events."""
-    if key["name"] == OTHERS:
-        kernels = _others(memory).filter(pl.col("device") == key["device"])
+    if key["name"] in (OTHERS, UNATTRIBUTED):
+        has_none = (pl.col("op") == NONE) == (key["name"] == UNATTRIBUTED)
+        kernels = _others(memory).filter(pl.col("device") == key["device"], has_none)
     else:
         rows = [_memory_row(call) for call in memory.table.rows(named=True)]
         calls = [at for at, row in enumerate(rows) if all(row.get(name) == key[name] for name in key)]
@@ -229,7 +237,8 @@ def _row_of_kernel(memory: MemoryCalls, row: int) -> Key | None:
     if at == memory.kernels.height or memory.kernels["row"][at] != row:
         return None
     if memory.call[at] < 0:
-        return {"name": OTHERS, "device": memory.kernels["device"][at]}
+        has_none = memory.kernels["op"][at] == NONE
+        return {"name": UNATTRIBUTED if has_none else OTHERS, "device": memory.kernels["device"][at]}
     return _memory_row(memory.table.row(int(memory.call[at]), named=True))
 
 

@@ -65,7 +65,9 @@ def _row(trace: Trace, memory: DeviceMemory, peak_bytes: int) -> tuple[str, ...]
     modules = [row for row in _holders(trace, memory, "module") if not row[0].startswith("[")]
     if modules:
         module, in_module = modules[0]
-        evidence.append(f"`{module}` holds most of all modules: {size(in_module)}, {percent(in_module / peak_bytes)}.")
+        evidence.append(
+            f"`{module}` holds the most of any module: {size(in_module)}, {percent(in_module / peak_bytes)}."
+        )
     evidence += ["*By operator* lists who allocated how much in all."] if holder == UNMATCHED else []
     view = "memory_by_operator" if holder == UNMATCHED else "memory_peak"
     return "peak", title, " ".join([*evidence, _when(trace, memory)]), "high", view

@@ -56,7 +56,7 @@ class Limits(Table):
         "bytes (quantization) or a larger batch.",
     )
     bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
-    reason = Column(PROSE, "Why work of matmuls, attention or experts isn't known; missing if it is.")
+    reason = Column(PROSE, "Why work isn't known, or not all of it; missing if it is.")
     iterations = Column(
         COUNT, "Iterations of the phase; of the steady part with the stragglers, which are part of it.", adds_up=False
     )
@@ -64,9 +64,10 @@ class Limits(Table):
     known_frac = Column(
         FRACTION,
         "Share of that sum in kernels whose work is known: matmuls and scaled_dot_product_attention with recorded "
-        "shapes, other attention with recorded shapes and lengths of requests (annotations with details), and experts "
-        "whose shapes prove which weights are read: for one token, or where each token runs all. Of graphs it needs a "
-        "recording of their capture.",
+        "shapes, other attention with recorded shapes and lengths of requests (annotations with details), experts "
+        "whose shapes prove which weights are read (for one token, or where each token runs all), and what else "
+        "*Operator efficiency* rates by its bytes. Of graphs it needs a recording of their capture. "
+        "Missing for copies, fills and communication, which aren't rated.",
     )
     moved_bytes = Column(
         BYTES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...advice.serving import PART_WORDS, limiting_part, phase_words
+from ...advice.serving import PART_WORDS, limiting_part, mean_time, phase_words
 from ...advice.trace_advice import trace_advice
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_device_iterations
@@ -62,9 +62,7 @@ def _row(trace: Trace, parts: pl.DataFrame, others: str) -> tuple[object, ...]:
             title = f"{phase}: {rate}. {advice.title}" if rate else advice.title
             return rule, title, f"{advice.evidence}{others}", advice.action, advice.confidence, "limits"
     largest = [f"{text.percent(row['share_frac'])} {PART_WORDS[row['part']]}" for row in rows[:_MOST_NAMED]]
-    mean = text.time(first["whole"] / first["iterations"])
-    on_average = " on average" if first["iterations"] > 1 else ""
-    evidence = f"{text.times(first['iterations'], 'iteration')} of {mean}{on_average}.{others}"
+    evidence = f"{text.times(first['iterations'], 'iteration')}, {mean_time(first)}.{others}"
     title = f"{phase}: {f'{rate}; ' if rate else ''}{text.enumeration(largest)}."
     return rule, title, evidence, None, "low", "limits"
 
