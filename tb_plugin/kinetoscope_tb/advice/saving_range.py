@@ -88,21 +88,14 @@ def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: flo
     error_ns = _error_of_mean(change.per_step[facts.is_counted]) + _error_ns(facts, explanation)
     less_ns = _recording_ns(facts, change, explanation, saved_ns) + waits_ns
     shared_ns = change.sum(lambda candidate: _shared_ns(facts, candidate))
-    most_ns = min(_most_ns(facts, change), round(saved_ns + error_ns + shared_ns))
+    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + shared_ns))
     return max(0, round(saved_ns - error_ns - less_ns)), max(saved_ns, most_ns)
 
 
-def _most_ns(facts: Facts, change: Change) -> int:
-    """The length of the step; without what a device computes in it, if all that is gone is the host's.
-
-    Where devices catch up, recorded steps are shorter than the host takes for one.
-    """
-    if not facts.has_device:
-        return facts.usual_step_ns
-    steps = timed_step(facts.trace)
-    longer_ns = max(0, steps.host_ns - facts.usual_step_ns) if steps else 0
-    is_of_host = all(candidate.is_of_host or candidate.waits for candidate, share in change.shares if share)
-    return longer_ns + (facts.usual_idle_ns if is_of_host else facts.usual_step_ns)
+def _most_ns(facts: Facts) -> int:
+    """The length of the step; where devices catch up, recorded steps are shorter than the host takes for one."""
+    steps = timed_step(facts.trace) if facts.has_device else None
+    return max(facts.usual_step_ns, steps.host_ns if steps else 0)
 
 
 def _error_of_mean(per_step: Ints) -> float:

@@ -32,40 +32,40 @@ def end_on_time(trace: Trace, boundaries: HostBoundaries) -> None:
     is_busy = np.append(busy_ranges(trace), np.False_)
     for number in np.unique(thread[copies]):
         begins = boundaries.start[runs[thread[runs] != number]]
-        copying, calling = (boundaries.start[rows[thread[rows] == number]] for rows in (copies, calls))
-        last_copies = _last_of_each(copying, calling)
-        resumed = _ends_of_pauses(boundaries, number, is_busy, last_copies)
-        known = resumed >= 0
-        _end_before(boundaries.time, begins, last_copies[known], resumed[known])
+        copy_points, call_points = (boundaries.start[rows[thread[rows] == number]] for rows in (copies, calls))
+        last_copies = _last_of_each(copy_points, call_points)
+        after_wait = _ends_of_pauses(boundaries, number, is_busy, last_copies)
+        has_wait = after_wait >= 0
+        _end_before(boundaries.time, begins, last_copies[has_wait], after_wait[has_wait])
 
 
-def _last_of_each(copying: Rows, calling: Rows) -> Rows:
+def _last_of_each(copy_points: Rows, call_points: Rows) -> Rows:
     """Of the copies between two calls of a thread, the last ones; none before the first call."""
-    group = np.searchsorted(np.sort(calling), copying)
+    group = np.searchsorted(np.sort(call_points), copy_points)
     is_last = np.append(group[1:] > group[:-1], np.True_) & (group > 0)
-    return copying[is_last]
+    return copy_points[is_last]
 
 
 def _ends_of_pauses(boundaries: HostBoundaries, thread: int, is_busy: NDArray[np.bool_], points: Rows) -> Rows:
     """For each boundary of a thread the last one at which the thread continued after a pause, or NONE."""
     own = slice(boundaries.first[thread], boundaries.first[thread + 1])
     pauses = ~is_busy[boundaries.inner[own][:-1]] & (np.diff(boundaries.time[own]) > WAKE_NS)
-    continued = np.flatnonzero(pauses) + 1 + own.start
-    at = np.searchsorted(continued, points, "right") - 1
-    return np.where(at >= 0, continued[at], -1).astype(np.int32) if continued.size else np.full(points.size, -1)
+    ends = np.flatnonzero(pauses) + 1 + own.start
+    at = np.searchsorted(ends, points, "right") - 1
+    return np.where(at >= 0, ends[at], -1).astype(np.int32) if ends.size else np.full(points.size, -1)
 
 
-def _end_before(time: NDArray[np.int64], begins: Rows, copies: Rows, resumed: Rows) -> None:
+def _end_before(time: NDArray[np.int64], begins: Rows, copies: Rows, after_wait: Rows) -> None:
     """End what began before a wait, and ends after what shows that the wait was over, just before the wait was over.
 
     Args:
         time: Of each boundary; changed in place.
         begins: Where collectives begin: their ends are the next boundaries.
         copies: Where a thread makes its last copies.
-        resumed: Where it had continued after its last pause before each.
+        after_wait: Where it had continued after its last pause before each.
     """
     at = np.searchsorted(time[copies], time[begins])
     begins, at = begins[at < copies.size], at[at < copies.size]
-    over = time[resumed[at]] - 1
+    over = time[after_wait[at]] - 1
     is_late = (time[begins] < over) & (time[begins + 1] > time[copies[at]])
     time[begins[is_late] + 1] = over[is_late]

@@ -33,7 +33,7 @@ def test_matmuls_that_take_most_of_a_decode_are_named_with_the_time_per_token():
         "Matmuls limit tokens per second: 90.1 % of decode; batch more requests or quantize the weights."
     )
     assert (
-        "100 % of the steady part is decode, 10 iterations of 4 requests: 222 µs on average, 55.5 µs per token."
+        "100 % of the steady part is decode, 10 iterations of 4 requests: 222 µs each, 55.5 µs per token."
         in row["evidence"]
     )
     assert "larger batch" in row["action"]
