@@ -148,11 +148,11 @@ def _with_fewer_options(trace: Trace) -> str:
 def _by(steps: UsualStep) -> str:
     """What the length of a step without the profiler is known by."""
     of_recorded = f"the {{}} of {text.times(steps.recorded_count, 'recorded step')} is {text.time(steps.sure_ns)}"
-    timed = f"of {text.times(steps.usual_count, 'step')} timed without it"
-    without = f"{timed} {text.time(steps.host_ns)}"
+    whose = f"of {text.times(steps.usual_count, 'step')} timed without it"
+    without = f"{whose} {text.time(steps.host_ns)}"
     if not steps.is_explained:
         return (
-            f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median {timed} is "
+            f"or more: recording an event of the host costs at most {text.time(MOST_EVENT_NS)}; the median {whose} is "
             f"{text.time(steps.host_ns)}, for other reasons too"
         )
     device = f", and a device is busy for {text.time(steps.busy_ns)}" if steps.busy_ns > steps.host_ns else ""
