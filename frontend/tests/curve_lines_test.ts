@@ -5,7 +5,6 @@ import {
   describeMoment,
   extremes,
   isolatedRows,
-  knownShare,
   marksAround,
   marksWithin,
   meanOver,
@@ -81,18 +80,12 @@ Deno.test("a value holds until the next row", () => {
   same(extremes(panel!, panel!.lines[1]!, 0, 999), null);
 });
 
-Deno.test("a mean is over time, of the range that is shown, and without what is missing", () => {
+Deno.test("a mean is over time, of the range that is shown, and without what is missing, with the share that it is of", () => {
   const [panel] = drawn, [allocated, reserved] = panel!.lines;
-  same(meanOver(panel!, allocated!, 500, 1500), 1024);
-  same(meanOver(panel!, allocated!, 0, 3000), 2048 * 2 / 3);
-  same(meanOver(panel!, reserved!, 0, 3000), 4096);
+  same(meanOver(panel!, allocated!, 500, 1500), [1024, 1]);
+  same(meanOver(panel!, allocated!, 0, 3000), [2048 * 2 / 3, 1]);
+  same(meanOver(panel!, reserved!, 0, 3000), [4096, 2 / 3]);
   same(meanOver(panel!, reserved!, 0, 999), null);
-});
-
-Deno.test("the part of the time is known for which a mean counts", () => {
-  const [panel] = drawn, [allocated, reserved] = panel!.lines;
-  same([allocated, reserved].map((line) => knownShare(panel!, line!, 0, 3000)), [1, 2 / 3]);
-  same(knownShare(panel!, reserved!, 0, 0), 1);
 });
 
 Deno.test("zero is on every axis, and a share's axis goes to the whole", () => {

@@ -6,8 +6,6 @@ import {
   decimalsOf,
   describeMoment,
   extremes,
-  knownShare,
-  type Line,
   marksAround,
   marksWithin,
   meanOver,
@@ -401,12 +399,6 @@ export function Curves({ picture, table, ready, entry, scaledWith }: CurvesProps
   );
 }
 
-/** Over which part of the time a mean is, where a line has no value for the rest, which wasn't recorded. */
-function ofPart(panel: Panel, line: Line): string {
-  const share = knownShare(panel, line, panel.times[0]!, panel.times.at(-1)!);
-  return share > NEARLY_ALL ? "" : ` over ${percent(share)} % of the time; the rest isn't in the recording`;
-}
-
 /** The panel's title and the exact range of its values. */
 function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
   const [from, to] = [panel.times[0]!, panel.times.at(-1)!];
@@ -418,7 +410,8 @@ function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
         return range && (
           <span key={line.name}>
             {line.title} {[...new Set(range.map((value) => quantity(value, panel.kind)))].join(" to ")}
-            {mean !== null && range[1] > range[0] && `, mean ${quantity(mean, panel.kind)}${ofPart(panel, line)}`}
+            {mean && range[1] > range[0] && `, mean ${quantity(mean[0], panel.kind)}`}
+            {mean && mean[1] < NEARLY_ALL && ` over the ${percent(mean[1])} % of the time that is in the recording`}
           </span>
         );
       })}

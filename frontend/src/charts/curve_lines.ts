@@ -106,8 +106,8 @@ export function extremes({ times }: Panel, { values }: Line, from: number, to: n
   return range;
 }
 
-/** The mean over the time from one moment to another in which a value holds; null if none does. */
-export function meanOver({ times }: Panel, { values }: Line, from: number, to: number): number | null {
+/** The mean over the time from one moment to another in which a value holds, and the share of that; null if none does. */
+export function meanOver({ times }: Panel, { values }: Line, from: number, to: number): [number, number] | null {
   let sum = 0, whole = 0;
   for (const [row, value] of values.entries()) {
     const held = Math.min(to, times[row + 1] ?? -Infinity) - Math.max(from, times[row]!);
@@ -115,14 +115,7 @@ export function meanOver({ times }: Panel, { values }: Line, from: number, to: n
     sum += value * held;
     whole += held;
   }
-  return whole > 0 ? sum / whole : null;
-}
-
-/** For how much of the time from one moment to another a value is known. */
-export function knownShare({ times }: Panel, { values }: Line, from: number, to: number): number {
-  const held = (row: number) => Math.max(0, Math.min(to, times[row + 1] ?? -Infinity) - Math.max(from, times[row]!));
-  const known = values.reduce<number>((sum, value, row) => value === null ? sum : sum + held(row), 0);
-  return to > from ? known / (to - from) : 1;
+  return whole > 0 ? [sum / whole, whole / (to - from)] : null;
 }
 
 /** The row that makes a line by itself: the last one, whose value holds for no time, if the one before has none. */

@@ -40,19 +40,12 @@ export function stepsInWords(data: Table["data"]): string {
     name,
     more: at(column, longest) - median(rows.map((row) => at(column, row))),
   })).sort((a, b) => b.more - a.more);
-  return `${usually} ${capitalized(noun)} ${data.step![longest]} takes ${time(more)} longer${
-    partsInWords(parts, more)
-  }.`;
-}
-
-/**
- * Which part most of the difference is. A part may be more than all of it, since another one takes less time: then how
- * much more, and how much less that is.
- */
-function partsInWords(parts: { name: string; more: number }[], more: number): string {
-  const most = parts[0]!, least = parts.at(-1)!, time = (ns: number) => quantity(ns, "duration");
-  if (2 * most.more <= more) return "";
-  if (most.more <= more) return `, most of it ${most.name} (+${time(most.more)})`;
-  const less = 2 * -least.more >= most.more - more ? `, ${least.name} ${time(-least.more)} less` : "";
-  return `: ${most.name} ${time(most.more)} more${less}`;
+  const most = parts[0]!, least = parts.at(-1)!, beyond = most.more - more; // if another part takes less time
+  const less = -2 * least.more >= beyond ? `, ${least.name} ${time(-least.more)} less` : "";
+  const why = 2 * most.more <= more
+    ? ""
+    : beyond > 0
+    ? `: ${most.name} ${time(most.more)} more${less}`
+    : `, most of it ${most.name} (+${time(most.more)})`;
+  return `${usually} ${capitalized(noun)} ${data.step![longest]} takes ${time(more)} longer${why}.`;
 }

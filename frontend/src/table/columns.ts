@@ -198,7 +198,8 @@ function prepare(table: Table, entry: ViewEntry): Ready {
   const isNaming = (column: DrawnColumn) => column.shown_as === "name" || (inKey(column) && column.shown_as !== "hash");
   const namingTexts = all.filter((column) => isText(column) && isNaming(column));
   const nameColumns = tree ? [first!] : namingTexts.length ? namingTexts : all.filter((column) => inKey(column));
-  const isOfOperators = entry.picture?.kind === "roofline";
+  // Operators have the shapes of their inputs, and nothing else of their keys.
+  const isOfOperator = ({ shown_as }: DrawnColumn, at: number) => !at || shown_as === "shapes";
   // A row's position in the tree already shows its parent, its path, and what it belongs to.
   const isPlace = ({ name }: DrawnColumn) =>
     tree !== null && name !== first?.name &&
@@ -214,26 +215,16 @@ function prepare(table: Table, entry: ViewEntry): Ready {
     texts,
     lower: texts.map((text) => text.toLowerCase()),
     ranks: new ColumnRanks(table.data),
-    nameOf: isOfOperators ? operatorNamer(nameColumns) : rowNamer(nameColumns, count),
+    nameOf: rowNamer(entry.picture?.kind === "roofline" ? nameColumns.filter(isOfOperator) : nameColumns, count),
     tree,
-  };
-}
-
-/** Names operators with their shapes, if any of these isn't empty. */
-function operatorNamer(columns: DrawnColumn[]): (row: number) => string {
-  const operator = columns[0]!, shownShapes = columns.find(({ shown_as }) => shown_as === "shapes")?.shown;
-  return (row) => {
-    const name = operator.shown?.(row) ?? String(operator.values[row] ?? "–"), shapes = shownShapes?.(row) ?? "";
-    return /\d/.test(shapes) ? `${name} · ${shapes}` : name;
   };
 }
 
 /** Names rows by the first column, and by as many more as it takes to make the names unique. */
 function rowNamer(columns: DrawnColumn[], count: number): (row: number) => string {
   const joinNames = (shown: DrawnColumn[], row: number) =>
-    shown.filter(({ values }) => values[row] !== null).map((column) => column.shown?.(row) ?? column.values[row]).join(
-      " · ",
-    );
+    shown.filter(({ values }) => values[row] !== null).map((column) => column.shown?.(row) ?? column.values[row])
+      .filter((text) => /[^[\], ]/.test(String(text))).join(" · "); // not the shapes of inputs that have none
   const isUnique = (shown: DrawnColumn[]) =>
     new Set(Array.from({ length: count }, (_, row) => joinNames(shown, row))).size === count;
   let enough: DrawnColumn[] | null = null; // computed with the first name
