@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, fraction, scatter_add
 from ...critical_path.culprits import WAITING, pieces_by_name, pieces_of_nodes, saved_by_group
@@ -45,8 +44,8 @@ class CriticalPathNames(Table):
     segments = Column(COUNT, "Number of path segments.")
     whole_ns = Column(
         DURATION,
-        "Total time in these steps, on the path and off it; of a kernel what is left after the previous one on its "
-        "stream.",
+        "Total time from the first of these steps to the last, on the path and off it; of a kernel what is left after "
+        "the previous one on its stream.",
     )
     saved_ns = Column(
         DURATION,
@@ -76,8 +75,10 @@ def critical_path_names(
         of_nodes = of_nodes.with_columns(name=pl.coalesce(operators.gather(of_nodes["node"]), "name"))
     row = of_nodes.select("name", part).join(rows, ["name", "part"], "left", maintain_order="left")["row"]
     row_of_node = row.cast(pl.Int32).fill_null(NONE).to_numpy()
-    in_steps = _are_in_steps(trace, explanation.graph.nodes.time[of_nodes["node"].to_numpy()], steps)
-    whole = scatter_add(row_of_node, of_nodes["dur_ns"].to_numpy() * in_steps, rows.height)
+    begin, end = (trace.steps[side][step] for side, step in (("start_ns", steps[0]), ("end_ns", steps[-1])))
+    at_ns = explanation.graph.nodes.time[of_nodes["node"].to_numpy()]  # markers may be older than the recording
+    dur_ns = of_nodes["dur_ns"].to_numpy() * ((at_ns > begin) & (at_ns <= end))
+    whole = scatter_add(row_of_node, dur_ns, rows.height)
     whole = np.maximum(whole, rows["path_ns"].to_numpy())  # without known predecessors, a path has time outside delays
     estimate_count = min(rows.height, MOST_ESTIMATED)
     group = np.where(row_of_node < estimate_count, row_of_node, np.int32(NONE))
@@ -86,13 +87,6 @@ def critical_path_names(
         whole_ns=pl.Series(whole), saved=pl.Series(saved_ns).extend_constant(None, rows.height - estimate_count)
     ).with_columns(saved=pl.when(~pl.col("part").is_in(WAITING)).then("saved"))
     return _per_step(rows, (int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())), len(steps))
-
-
-def _are_in_steps(trace: Trace, at_ns: NDArray[np.int64], steps: list[int]) -> NDArray[np.bool_]:
-    """Whether what ends at some instants is in the windows of some steps: markers may be older than the recording."""
-    start, end = (trace.steps[side].to_numpy()[steps] for side in ("start_ns", "end_ns"))
-    step = np.searchsorted(end, at_ns)
-    return np.asarray((step < len(steps)) & (at_ns > start[step.clip(0, len(steps) - 1)]))
 
 
 def _per_step(rows: pl.DataFrame, whole_ns: tuple[int, int], steps: int) -> pl.DataFrame:
