@@ -383,6 +383,13 @@ def test_code_between_operators_is_the_function_or_the_annotation_that_runs_over
     assert len(path_events(trace, {"name": "normalize", "part": "host_python"})["python_calls"]) == 2
 
 
+def test_without_any_recorded_launch_no_part_has_a_saving():
+    trace = built(("kernel", "a", 10, 20), ("kernel", "b", 60, 40)).build()
+    for table in (critical_path(trace), critical_path_names(trace)):
+        assert table["saved_ns"].null_count() == table.height > 0
+    assert "launches not recorded" in critical_path_names(trace)["name"].to_list()
+
+
 def test_an_annotation_inside_communication_is_no_part_of_it():
     outer = TraceBuilder().annotation("hccl:all_to_all", 0, 1000).op("aten::empty", 1, 5)
     trace = outer.annotation("## forward ##", 10, 900).op("aten::mm", 20, 800).build()

@@ -138,6 +138,12 @@ def test_how_much_of_kernel_time_shows_whether_it_is_of_tensor_cores():
     assert table.select("tc_time_frac", "tc_known_frac").rows() == [(1.0, 0.75)]
 
 
+def test_the_matrix_units_of_an_unknown_vendor_have_no_name():
+    builder = TraceBuilder().kernel("who_knows", 60, 20, 1)
+    assert gpus(builder.build())["matrix_units"].to_list() == [None]
+    assert gpus(builder.launch(10, 5, 1).build())["matrix_units"].to_list() == ["tensor cores"]
+
+
 def test_kernels_outside_the_steps_leave_a_gpu_idle():
     trace = TraceBuilder().step(1, 0, 100).kernel("k", 200, 40).build()
     same(

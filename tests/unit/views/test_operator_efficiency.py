@@ -46,7 +46,7 @@ def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
     assert table.select("name", "time_ns", "gap_ns", "why_unknown").rows() == [
         ("aten::mm", 100_000, 100_000, None),
         ("aten::mm", 200_000, 200_000 - 138_911, None),
-        ("[other operators]", 1_000_000, None, f"{NO_MODEL} 90 % of that: aten::relu."),
+        ("[other operators]", 1_000_000, None, f"{NO_MODEL} 90 % of their time: aten::relu."),
     ]
     others = VIEW.events_of_row(builder.build(), {"name": "[other operators]", "device": 0})
     assert others["device_events"].tolist() == [2, 3]
