@@ -31,7 +31,7 @@ const data = {
 };
 setTitles([
   { name: "late_data_loading_ns", title: "Waiting for data" },
-  { name: "not_shown_ns", title: "Not in the recording" },
+  { name: "not_shown_ns", title: "Launch or work not recorded" },
 ]);
 const strips = stripsOf({ state: "ready", view: "activity_strip", columns: [], data } as Table);
 const [device, host] = strips as [typeof strips[0], typeof strips[0]];
@@ -85,7 +85,7 @@ Deno.test("a gap has the cause of most of it, and none if none has more than hal
   same(causeOf(100, 0, 0), ["waiting for data"]);
   same(causeOf(70, 30, 0), ["mostly waiting for data"]);
   same(causeOf(50, 50, 0), [""]);
-  same(causeOf(0, 0, 100), ["not in the recording"]);
+  same(causeOf(0, 0, 100), ["launch or work not recorded"]);
 });
 
 Deno.test("labels that would overlap or leave the row are left out", () => {

@@ -5,7 +5,7 @@ const CAUSES = {
   "host late": "Host late",
   dependency: "Waiting for another stream",
   "blocked copy": "Blocked in a copy or sync",
-  "not shown": "Not in the recording",
+  "not shown": "Launch or work not recorded",
   "launch latency": "Launch latency",
   unexplained: "Unexplained",
 };
@@ -54,7 +54,7 @@ Deno.test("a gap with several causes has the time of the largest", () => {
     text({ ...GAP, cause: "blocked copy", cause_ns: 60_000_000, late_ns: null }),
     "Blocked in a copy or sync for 60 ms of it: the next work was queued, and the host was in a copy or a synchronizing call.",
   );
-  is(text({ ...GAP, cause: "not shown" }), "Not in the recording: the device may have run other work.");
+  is(text({ ...GAP, cause: "not shown" }), "Launch or work not recorded: the device may have run other work.");
 });
 
 Deno.test("the label of a gap says how much of it its cause is", () => {
@@ -69,8 +69,11 @@ Deno.test("the label of a gap says how much of it its cause is", () => {
 });
 
 Deno.test("where the trace may lack work, no device is called idle", () => {
-  is(gapLabel(gapOf({ dur_ns: 100, cause: "not shown", cause_ns: 100, op: "aten::copy_" })), "not in the recording");
-  is(state({ dur_ns: 100, cause: "not shown", cause_ns: 80 }), "mostly not in the recording");
+  is(
+    gapLabel(gapOf({ dur_ns: 100, cause: "not shown", cause_ns: 100, op: "aten::copy_" })),
+    "launch or work not recorded",
+  );
+  is(state({ dur_ns: 100, cause: "not shown", cause_ns: 80 }), "mostly launch or work not recorded");
   is(state({ dur_ns: 100, cause: "not shown", cause_ns: 40 }), "idle");
   is(state({ dur_ns: 100, cause: "dependency", cause_ns: 100 }), "idle");
 });

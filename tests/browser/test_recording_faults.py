@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
 from browser.app import address
-from browser.traces import lossy, write
+from browser.traces import lossy, training, write
 from contract.running import serving
 
 if TYPE_CHECKING:
@@ -69,3 +70,22 @@ def test_a_doubt_that_stands_above_a_page_is_not_repeated_above_its_parts(page: 
     page.goto(f"{lost}{ENTRY}{address(view='idle', run='run', worker='rank0', span='5')}")
     expect(page.get_by_role("region", name="Longest gaps").get_by_role("treegrid")).to_be_visible()
     expect(page.get_by_role("note")).to_have_count(1)
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("few")
+    for rank in (0, 1):
+        text = json.dumps({**json.loads(training()), "distributedInfo": {"rank": rank, "world_size": 8}})
+        write(folder, f"run/rank{rank}.5.pt.trace.json", text)
+    with serving(f"--logdir={folder}") as server:
+        yield server.base
+
+
+def test_what_the_run_lacks_stands_first_wherever_the_badge_counts_it(page: Page, few: str) -> None:
+    page.goto(f"{few}{ENTRY}{address(view='health', run='run', worker='rank0', span='5')}")
+    sentence = page.locator(".verdict .sentence")
+    expect(sentence).to_contain_text("There is no trace of ranks 2-7. Nothing of this recording was lost")
+    page.goto(f"{few}{ENTRY}{address(view='overview', run='run', worker='rank0', span='5')}")
+    expect(page.locator(".findings li").first).to_contain_text("missing ranks × 6")
+    expect(page.locator(".head")).to_contain_text("2 of 8 ranks")

@@ -65,6 +65,8 @@ def test_the_overview_says_what_to_do_and_the_timeline_why_it_is_empty(page, tmp
         expect(page.get_by_role("region", name="Memory", exact=True)).to_contain_text(
             "Don't keep tensors from one step"
         )
+        expect(page.get_by_text("Nothing was lost or repaired")).to_be_visible()
+        expect(page.get_by_role("button", name="Show all as a table")).to_have_count(0)
         app.go(view="timeline")
         expect(page.get_by_role("heading", name="Timeline: not in this trace")).to_be_visible()
 

@@ -25,10 +25,10 @@ def lanes(trace):
             "JAX (XLA's profiler)",
             24_000_000,
             [
-                ("python 7", 20_000_000),
-                ("XLA Modules 1", 17_500_000),
+                ("python (7)", 20_000_000),
+                ("XLA Modules (1)", 17_500_000),
                 ("stream 13", 17_500_000),
-                ("XLA Ops 2", 15_000_000),
+                ("XLA Ops (2)", 15_000_000),
             ],
         ),
         (

@@ -70,11 +70,16 @@ function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar
             timeOf(exposed)
           } of ` +
             `${timeOf(communication)} is exposed, ${percent(exposed / whole)} % of the time.`
-          : `${label} computes for ${percent(busy / whole)} % of the time. No communication ran on it.`,
+          : `${label} computes for ${percent(busy / whole)} % of the time. No communication ran on it; calls of the ` +
+            "host don't count here.",
       )}
     </p>
   );
 }
+
+/** That nothing says why for a share of the time, as the end of a sentence. */
+const unexplained = (share: number) =>
+  share === 1 ? ", and nothing says why." : `. For ${percent(share)} % of that, nothing says why.`;
 
 /** The answer: how long the device was idle, the causes of half of that, and that much of the rest isn't computation. */
 function Sentence({ bar }: { bar: Bar }) {
@@ -84,17 +89,11 @@ function Sentence({ bar }: { bar: Bar }) {
     return <p class="answer">{`${bar.label} was ${only ? `never idle, but ${only} of` : "busy all"} the time.`}</p>;
   }
   const causes = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
-  return (
-    <p class="answer">
-      {unbroken(
-        `${bar.label} ${causes[0]!.id === "not_shown_ns" ? "ran nothing that was recorded" : "was idle"} for ${
-          timeOf(idle)
-        } of ${timeOf(bar.whole)} ` +
-          `(${percent(idle / bar.whole)} %). ${mostCauses(causes, idle)}.` +
-          (only && ` Besides, ${only} of the time.`),
-      )}
-    </p>
-  );
+  const length = `for ${timeOf(idle)} of ${timeOf(bar.whole)} (${percent(idle / bar.whole)} %)`;
+  const answer = causes[0]!.id === "not_shown_ns"
+    ? `ran nothing that was recorded ${length}${unexplained(causes[0]!.value / idle)}`
+    : `was idle ${length}. ${mostCauses(causes, idle)}.`;
+  return <p class="answer">{unbroken(`${bar.label} ${answer}${only && ` Besides, ${only} of the time.`}`)}</p>;
 }
 
 function Row({ bar: { row, label, parts, whole }, isLabeled }: { bar: Bar; isLabeled: boolean }) {

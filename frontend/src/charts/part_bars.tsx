@@ -114,9 +114,14 @@ function Meaning({ view, whole }: { view: string; whole: number }) {
   const isShorter = length < (1 - LEAST_COST) * whole;
   return (
     <p class="quiet">
-      Times: on the path of the {isShorter ? `recorded ${noun}` : noun}. Savings: of {stepInWords(noun)}
-      {isShorter && ` without the profiler (${quantity(length, "duration")})`}, if all such work took less time, also
-      off the path.
+      Times: on the path of the {isShorter ? `recorded ${noun}` : noun}.
+      {saved_ns.some((saved) => saved !== null) && (
+        <>
+          {" "}Savings: of {stepInWords(noun)}
+          {isShorter && ` without the profiler (${quantity(length, "duration")})`}, if all such work took less time,
+          also off the path.
+        </>
+      )}
     </p>
   );
 }

@@ -10,7 +10,7 @@ const OPERATORS: Part = ["Host in operators", "var(--cpu-exec)"];
 const PYTHON: Part = ["Host in Python", "var(--python)"];
 const UNRECORDED: Part = ["Host, nothing recorded", "var(--other)"];
 const SYNCHRONIZING: Part = ["Host synchronizing", "var(--wait)"];
-const NOT_SHOWN: Part = ["Not in the recording", "color-mix(in srgb, var(--unexplained) 40%, var(--surface))"];
+const NOT_SHOWN: Part = ["Launch or work not recorded", "color-mix(in srgb, var(--unexplained) 40%, var(--surface))"];
 const UNEXPLAINED: Part = ["Unexplained", "var(--unexplained)"];
 
 const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, #fff)`;

@@ -70,19 +70,30 @@ const Outline = () => (
   </div>
 );
 
-interface FirstRow {
+/** A finding that is more serious than what a sentence says. */
+export interface Worse {
+  rule: string;
+  sentence: string;
+}
+
+interface Origin {
   view: string;
-  answer: Loading | Failed | Missing | Table | null;
   isOwn?: boolean;
+  /** It stands first, in its color. */
+  worse?: Worse;
+}
+
+interface FirstRow extends Origin {
+  answer: Loading | Failed | Missing | Table | null;
 }
 
 /** The first row of a view as a sentence; unless it is the page's own, not one that "can't tell". */
-export const Sentence = ({ view, isOwn = false }: { view: string; isOwn?: boolean }) => (
-  <FirstRow view={view} answer={useAdvised(view, useAnswer(view)).answer} isOwn={isOwn} />
+export const Sentence = (origin: Origin) => (
+  <FirstRow {...origin} answer={useAdvised(origin.view, useAnswer(origin.view)).answer} />
 );
 
 /** The same of an answer that is there. */
-export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
+export function FirstRow({ view, answer, isOwn = false, worse }: FirstRow) {
   const { entry, picture } = viewEntry(view)!, label = entry.title;
   if (!answer || answer.state === "loading") {
     const progress = answer?.progress ?? null, isLong = (progress?.seconds_left ?? 0) > LONG_S;
@@ -100,7 +111,8 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
   const [saving, share] = (picture.amounts ?? []).map((name) => data[name]![0]);
   const textIn = (name: string) => unbroken(String(data[name]![0] ?? ""));
   const whose = comparisonBase.value ? "New: " : "";
-  const [rule, title, evidence, confidence, moreIn] = picture.texts.map(textIn);
+  const [ownRule, ownTitle, evidence, confidence, moreIn] = picture.texts.map(textIn);
+  const rule = worse?.rule ?? ownRule, title = worse ? `${unbroken(worse.sentence)} ${ownTitle}` : ownTitle;
   const action = picture.action ? textIn(picture.action) : "";
   if (confidence === "cannot_tell" && !isOwn) return null;
   const others = rows - 1;

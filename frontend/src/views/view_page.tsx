@@ -51,7 +51,7 @@ import { AnswerView, Comparing, Notice } from "../ui/status.tsx";
 import { ComparedView } from "./comparison.tsx";
 import { PageParameters, Parameters } from "./parameters.tsx";
 import { RowCalls, RowContext } from "./row_facts.tsx";
-import { Sentence } from "./sentence.tsx";
+import { Sentence, type Worse } from "./sentence.tsx";
 
 /** The picture above a table. */
 function Picture(drawn: DrawnTable) {
@@ -407,6 +407,18 @@ function noteOf({ id }: ViewEntry): string | undefined {
   return table && Object.values(table.data)[0]?.length ? table.note : undefined;
 }
 
+const LEVELS = ["loss", "warning", "note", ""];
+
+/** The first sentence of a part's first finding where that is more serious than the tab's: the worst come first. */
+function worseFinding(main: ViewEntry, parts: ViewEntry[]): Worse | undefined {
+  const [own, ...others] = [main, ...parts].flatMap(({ id, level }) => {
+    const data = level && cachedTable(id)?.data;
+    return data ? [{ rule: String(data[level]![0] ?? ""), text: String(data.consequence![0] ?? "") }] : [];
+  });
+  const worse = others.find(({ rule }) => LEVELS.indexOf(rule) < LEVELS.indexOf(own!.rule));
+  return worse && { rule: worse.rule, sentence: worse.text.replace(/(?<=\.)\s.*/s, "") };
+}
+
 /** The page of a tab: its sentence, the view, and its parts below it; a note that stands above a view isn't repeated. */
 export function ViewPage() {
   const [main, ...others] = pageOf(openTab.value!) as [ViewEntry, ...ViewEntry[]];
@@ -416,7 +428,7 @@ export function ViewPage() {
   const above = noted ?? (comparisonBase.value ? "" : noteOf(main));
   return (
     <>
-      {lead && <Sentence view={lead.id} isOwn />}
+      {lead && <Sentence view={lead.id} isOwn worse={worseFinding(main, parts)} />}
       <PageParameters views={[main, ...parts]} />
       <View key={main.id} entry={main} noted={noted} />
       {parts.map((part) => <Part key={part.id} entry={part} noted={above} />)}

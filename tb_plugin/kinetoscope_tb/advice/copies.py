@@ -19,7 +19,7 @@ from ..names import text
 from ..names.device_work import copies_between_devices, copies_to_host, is_pageable
 from ..names.python_frames import function_name
 from .facts import Facts, aten_operators
-from .model import Advice, Candidate, ClearedTopic
+from .model import Advice, Candidate, ClearedTopic, OpenQuestion
 
 COPY_LESS_OF_CACHE = (
     "Copy less: requests whose KV cache fits in the device's memory aren't swapped (fewer at a time, more memory for "
@@ -27,6 +27,7 @@ COPY_LESS_OF_CACHE = (
 )
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|D2D")
+_DIRECTED = re.compile(r"[HDPA]to[HDPA]|(?:Host|Device|Peer|Array)To|[HDPA]2[HDPA]")
 _NEARLY_ALL = 0.9  # of their time
 _MOSTLY = 0.5
 _MANY = 50  # per step
@@ -34,16 +35,15 @@ _REPEATED, _LARGE_BYTES = 4, 1 << 20  # so many large copies of one size per ste
 _SMALL_NS = 25_000  # a copy that takes less time than the host takes to launch it
 
 
-def copies(facts: Facts) -> Iterator[Advice | ClearedTopic]:
+def copies(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     """Copies between host and device that no kernel hides."""
     if not facts.has_device:
         return
     between = _copies(facts, lambda name: bool(_BETWEEN.search(name)))
     is_small = _are_small(facts, between)
     lengths, pageable = _lengths(facts, between, with_host=is_small)
-    if verdict := facts.cleared_topic("copies", lengths, "copying between host and device"):
-        of = _of_steps(facts, between)
-        yield replace(verdict, rows=of["row"].to_numpy(), row_ns=of["dur_ns"].to_numpy())
+    if not facts.is_worth(lengths):
+        yield _cleared_copies(facts, between, lengths)
         return
     saving = facts.mean(lengths)
     pageable_part = facts.mean(pageable) / saving
@@ -71,6 +71,20 @@ def copies(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         saving,
         Candidate("copies between host and device", rows=np.flatnonzero(between)),
     )
+
+
+def _cleared_copies(facts: Facts, between: NDArray[np.bool_], lengths: Ints) -> ClearedTopic | OpenQuestion:
+    """That copies cost little, unless those of unknown direction, which may be between host and device, cost much."""
+    words, no_direction = "copying between host and device", _copies(facts, lambda name: not _DIRECTED.search(name))
+    if no_direction.any():
+        words, between = "in copies, some of unknown direction", between | no_direction
+        lengths, _ = _lengths(facts, between, with_host=False)
+    verdict = facts.cleared_topic("copies", lengths, words)
+    if verdict is None:
+        reason = f"the names of {text.often(int(no_direction.sum()))} of the copies don't say their direction"
+        return OpenQuestion("what copying between host and device costs", reason, facts.mean(lengths), view="copies")
+    of = _of_steps(facts, between)
+    return replace(verdict, rows=of["row"].to_numpy(), row_ns=of["dur_ns"].to_numpy())
 
 
 def _small(facts: Facts, lengths: Ints, of: pl.DataFrame, amount: str, which: NDArray[np.bool_]) -> Advice:

@@ -107,12 +107,12 @@ def small_kernels(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
         if (own := _of_one_kernel(facts, lengths)) is not None:
             yield own
             return
-        width = f"{100 * (1 - share):.0f} % of the {facts.terms.multiprocessors}"
+        empty_part = f"{100 * share:.0f} % of the {facts.terms.multiprocessors}"
         lost_ns = facts.mean(lengths)
         empty = (1 - pl.col("blocks_per_sm").clip(0, 1)).fill_nan(0)
         yield ClearedTopic(
             "SM efficiency",
-            f"{facts.percent(lost_ns)} lost since running kernels fill {width}",
+            f"{facts.percent(lost_ns)} lost because running kernels leave {empty_part} empty",
             lost_ns=lost_ns if lost_ns >= LARGE_SHARE * facts.step_ns else 0,
             rows=facts.kernel_rows,
             row_ns=kernels.select((pl.col("dur_ns") * empty).cast(pl.Int64)).to_series().to_numpy(),

@@ -798,7 +798,7 @@ class Late:
         others = without(merge([(start, end)]), merge([ranges["setting_up"], ranges["waiting"]]))
         self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _costs_by_caller(trace, blocker, synchronization)
-        self.activity = _activity(trace, others)
+        self.activity = _activity(trace, without(self.rest, ranges["optimizer"]))
 
 
 def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:

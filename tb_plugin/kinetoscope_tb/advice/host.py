@@ -43,7 +43,6 @@ from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Cul
 from .repetition import (
     BLOCKED,
     UNKNOWN,
-    calls_unknown,
     described_row,
     gaps_of_unknown_cause,
     host_at,
@@ -51,6 +50,7 @@ from .repetition import (
     is_loading,
     lacks_launches,
     link_launches,
+    lone_work,
     repeated_gaps,
     why_unknown,
 )
@@ -774,7 +774,7 @@ def _idle_title(facts: Facts, share: float, causes: Sequence[str]) -> str:
 def _why_not_shown(facts: Facts) -> str:
     """Why devices may have been busy though nothing is recorded."""
     if lacks_launches(facts):
-        return f"{calls_unknown(facts, 'the')} around it isn't recorded"
+        return f"the work before or after is one of {lone_work(facts)} without a recorded call"
     if lost_launches(facts.trace).any():
         return "launched work that has no GPU event may have run"
     return "work from before the recording, or work whose launch isn't in it, may have run"

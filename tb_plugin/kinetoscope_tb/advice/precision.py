@@ -39,6 +39,8 @@ _MATRIX_KERNEL = re.compile(
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE)
 _FLOAT, _OTHER_FORMATS = frozenset({"fp32"}), frozenset({"fp16", "bf16", "fp64", "fp8", "int8", "tf32"})
 _VOLTA, _AMPERE = (7, 0), (8, 0)  # compute capabilities: the first with tensor cores, the first with TF32
+_SINCE_AMPERE = frozenset({"tf32", "bf16"})  # what NVIDIA's tensor cores run since then
+_USED = "kernels use them"
 _WITHOUT = re.compile(r"GTX 16|MX4|MX5|Intel")  # Turing without tensor cores; other numbers than NVIDIA's
 _AMD = re.compile(r"AMD|Radeon|Instinct")
 _CDNA = re.compile(r"\bMI[1-3]\d\d")
@@ -186,14 +188,18 @@ def _matrix_units(facts: Facts) -> _Units | None:
     devices = Devices.of(facts.trace.meta)
     runs_hip = bool(facts.trace.launches["name"].unique().cast(pl.String).str.starts_with("hip").any())
     units_of_devices: list[_Units] = []
-    for (device,), kernels in facts.kernels.select("device", "tensor_cores").group_by("device"):
+    for (device,), kernels in facts.kernels.select("device", "tensor_cores", "name").group_by("device"):
         properties = devices.facts(int(device))
         capability = _numbers(properties.compute_capability)
         name = properties.name or ""
+        on_units = kernels.filter(pl.col("tensor_cores") == "yes")["name"].unique().cast(pl.String)
         if _AMD.search(name) or runs_hip:
-            units = _of_amd(name, capability, uses_them=bool((kernels["tensor_cores"] == "yes").any()))
+            units = _of_amd(name, capability, uses_them=not on_units.is_empty())
         elif _WITHOUT.search(name):
             units = _NONE
+        elif capability is None and not on_units.is_empty():
+            has_tf32 = any(_is_labelled(_SINCE_AMPERE, kernel) for kernel in on_units)
+            units = _Units(facts.terms.matrix_units, _USED, has_tf32=has_tf32)
         else:
             units = _of_nvidia(capability)
         if units is None:
@@ -225,7 +231,7 @@ def _of_amd(name: str, capability: tuple[int, int] | None, *, uses_them: bool) -
         return _NONE
     if _CDNA.search(name) or (capability is not None and capability >= _CDNA_3):
         return _Units(AMD.matrix_units, name if _CDNA.search(name) else "CDNA", is_slow_in_float=True)
-    return _Units(AMD.matrix_units, "kernels use them", is_slow_in_float=True) if uses_them else None
+    return _Units(AMD.matrix_units, _USED, is_slow_in_float=True) if uses_them else None
 
 
 def _multiplies_matrices(kernel: str) -> bool:

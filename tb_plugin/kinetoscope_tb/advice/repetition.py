@@ -199,13 +199,23 @@ def is_loading(facts: Facts) -> bool:
 def why_unknown(facts: Facts, part: str) -> str:
     """That nothing can be said of such idle time, as a sentence; `part` says how much it is."""
     is_busy, its = ("are", "their") if facts.waits == "wait" else ("is", "its")
-    return f"Why {facts.device} {is_busy} idle for {part} can't be said: {calls_unknown(facts, its)} isn't recorded."
+    return f"Why {facts.device} {is_busy} idle for {part} isn't known: {_calls_unknown(facts, its)} isn't recorded."
 
 
-def calls_unknown(facts: Facts, whose: str) -> str:
-    """What isn't recorded of such work, such as: which calls made its copies."""
-    kinds = _unlinked_kinds(facts)
-    return f"which calls {'made' if kinds else 'launched'} {whose} {_work_of(kinds)}"
+def why_not_recorded(facts: Facts, part: str) -> str:
+    """The same of time in which devices may be idle or not."""
+    return f"For {part} it isn't known why {facts.device} ran nothing: {_calls_unknown(facts, 'the')} isn't recorded."
+
+
+def _calls_unknown(facts: Facts, whose: str) -> str:
+    """What isn't recorded of such work, such as: which calls launched its copies."""
+    return f"which calls launched {whose} {_work_of(_unlinked_kinds(facts))}"
+
+
+def lone_work(facts: Facts) -> str:
+    """Such work with its number, such as: 22 361 copies."""
+    count, kinds = int(lone_rows(facts.trace).sum()), _unlinked_kinds(facts)
+    return f"{text.digits(count)} {_work_of(kinds) if kinds else 'GPU events'}"
 
 
 def how_to_see_host(facts: Facts) -> str:

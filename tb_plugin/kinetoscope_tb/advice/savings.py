@@ -70,7 +70,7 @@ def _with_saving(facts: Facts, result: ClearedTopic, explanation: Explanation) -
     if saved_ns < LARGE_SHARE * facts.usual_step_ns:
         return result
     words, share = result.candidate.words, text.percent(saved_ns / facts.usual_step_ns)
-    evidence = f"{result.evidence}, though half of {words} would save {share} with all that comes earlier then"
+    evidence = f"{result.evidence}, though half of {words} would save {share}, as other work could then start earlier"
     return replace(result, evidence=evidence, lost_ns=saved_ns)
 
 
@@ -82,7 +82,7 @@ def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Int
         return replace(_with_rest(facts, advice, saved_ns), saving_ns=saving_ns, saving_range=bounds)
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")
-    return ClearedTopic(words, f"{part} for {words}, but by what was recorded steps would be as long without")
+    return ClearedTopic(words, f"{part} for {words}, without which steps would hardly be shorter")
 
 
 def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:
@@ -97,7 +97,7 @@ def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:
         given_ns += more_time.ns
     if saved_ns <= _MORE * given_ns:
         return advice
-    rest = f"{text.time(saved_ns - given_ns)} of the saving is other work that comes earlier then."
+    rest = f"{text.time(saved_ns - given_ns)} of the saving comes from other work, which could then start earlier."
     return replace(advice, evidence=f"{advice.evidence.rstrip()} {rest}")
 
 

@@ -44,14 +44,15 @@ WAIT_CLASSES = (UNEXPLAINED, SYNCHRONIZATION)
 def range_classes(trace: Trace) -> Codes:
     """The class of a thread's time while each range is the innermost one; ranges are numbered as in HostBoundaries.
 
-    Everything inside data loading is data loading, and operators inside a communication are communication.
+    Everything inside data loading is data loading, and operators inside a communication are communication, but for
+    those of another annotation in it: a backend's range may stay open while the program goes on.
     """
     host, calls = trace.host_events, trace.launches
     parent = host["parent"].to_numpy()
 
     loads = nearest(loading_ranges(trace), parent) >= 0
-    communicates = nearest(host["is_communication"].to_numpy(), parent) >= 0
-    is_op = (host["kind"] == "operator").to_numpy()
+    is_op, own = (host["kind"] == "operator").to_numpy(), host["is_communication"].to_numpy()
+    communicates = gather(own, nearest(own | (host["kind"] == "annotation").to_numpy(), parent), missing=False)
     in_op = nearest(is_op, parent) >= 0
     ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
     is_loading = gather(loads, calls["host"].to_numpy(), missing=False)

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, gather, number_alike
 from ..arrays.intervals import Ints, cut, union
+from ..measures.recording.lost_launches import are_launches_known
 from ..measures.time.host_stack import FRAMES, KINDS, HostStack
 from ..measures.time.idle_causes import not_shown
 from ..trace import Trace
 from ..trace.results import once_per_trace
 from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
 from .explanation import path_explanation
-from .names import NAMELESS, EventRows, Names
+from .names import NAMELESS, UNLINKED, EventRows, Names
 
 Codes = NDArray[np.int8]
 Rows = NDArray[np.int32]
@@ -95,7 +96,8 @@ def path_culprits(trace: Trace) -> PathCulprits:
     own = code[activity.interval]
     who, culprit = _culprits(trace, path[segment[events]], stack, part[own], activity.row)
     if gaps.size:
-        nobody = {"cause": NOT_SHOWN, "name": NAMELESS, "source": None}
+        name = NAMELESS if are_launches_known(trace) else UNLINKED
+        nobody = {"cause": NOT_SHOWN, "name": name, "source": None}
         culprit = np.append(culprit, np.full(gaps.size, who.height))
         who = pl.concat([who, pl.DataFrame([nobody], schema=who.schema)])
     before, after = (np.full(rows.size, NONE, np.int32) for rows in (events, gaps))

@@ -29,6 +29,8 @@ Rows = NDArray[np.int32]
 
 NAMELESS = "nothing recorded"
 """The name of what has no name."""
+UNLINKED = "launches not recorded"
+"""The name of time around device work of which no call is known that launched it."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ from ..trace.model import Fault
 _AGREES = 0.01  # of the time
 _NOTICEABLE = 0.01  # of the time in which kernels ran
 _WITH_CALLS = "Record with ProfilerActivity.CPU and the device's activity together, without a filter of runtime calls."
+_COUNT_WHERE_THEY_RUN = (
+    "They count in totals and in the steps in which they run, but which operator and step launched them is unknown."
+)
 _CAUSES = {"Power": "power", "Temperature": "temperature"}
 
 
@@ -69,8 +72,8 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "launches_not_recorded",
             lone.height,
-            "No calls that launch device work were recorded, so it belongs to no operator and no step, and why devices "
-            f"are idle can't be said. {_WITH_CALLS}",
+            "No calls that launch device work were recorded, so which operators and steps launched it is unknown, and "
+            f"so is why devices are idle. {_WITH_CALLS}",
             fault=_work_outside_steps(trace),
         )
         return
@@ -82,7 +85,7 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "device_rows_without_correlation",
             without_correlation.height,
-            "GPU events have no link to their launching call. They count in totals, but for no operator and no step.",
+            f"GPU events have no link to their launching call. {_COUNT_WHERE_THEY_RUN}",
             int(without_correlation["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
         )
     if before:
@@ -98,7 +101,7 @@ def _without_launch(trace: Trace) -> Iterator[Diagnostic]:
             "device_rows_without_launch",
             with_correlation.height - before,
             "GPU events lack their launching call, though calls around it were recorded: the profiler lost it, or "
-            "the file was cut. They count in totals, but for no operator and no step.",
+            f"the file was cut. {_COUNT_WHERE_THEY_RUN}",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..advice.facts import Facts
 from ..advice.faults import Faults
+from ..advice.repetition import lacks_launches, why_not_recorded
 from ..diagnostics import physics
 from ..measures.time.idle_causes import matters, not_shown_times
 from ..names import text
@@ -53,6 +54,8 @@ def _missing_time(trace: Trace) -> str:
     if not matters(hidden_ns, whole_ns):
         return ""
     share, facts = text.percent(hidden_ns / whole_ns), Facts(trace)
+    if lacks_launches(facts):
+        return why_not_recorded(facts, f"{share} of {_all_steps(facts)}")
     reasons = [f" {fault.clause}." for fault in _faults_of_missing_time(trace)]
     busy = f"{share} of {_all_steps(facts)} isn't in the recording: {facts.device} may have been busy then."
     return f"{busy}{''.join(reasons)}"

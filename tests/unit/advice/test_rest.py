@@ -100,7 +100,7 @@ def test_multiprocessors_are_not_fine_where_a_tenth_of_the_step_is_lost(blocks, 
     rest = advice(Facts(machine.steps(step)))[-1]
     assert ("SM efficiency" in rest.title) == is_fine
     words = f"Without advice: {'' if is_fine else '16.'}"
-    assert (f"{words}" in rest.evidence and "lost since running kernels fill 80 %" in rest.evidence) != is_fine
+    assert (f"{words}" in rest.evidence and "lost because running kernels leave 20 % of" in rest.evidence) != is_fine
 
 
 def test_what_fusing_saves_beyond_the_numbers_of_its_evidence_is_said():
@@ -116,4 +116,4 @@ def test_what_fusing_saves_beyond_the_numbers_of_its_evidence_is_said():
 
     claim = next(claim for claim in advice(Facts(machine.steps(step))) if claim.rule == "elementwise")
     assert 1.05 * claim.candidate.less * claim.size_ns < claim.saving_ns < claim.size_ns
-    assert claim.evidence.endswith(" of the saving is other work that comes earlier then.")
+    assert claim.evidence.endswith(" of the saving comes from other work, which could then start earlier.")

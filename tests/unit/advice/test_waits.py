@@ -82,7 +82,7 @@ def test_what_is_saved_besides_the_time_that_is_given_is_said():
     claim = rows(machine.steps(step))["host_bound"]
     assert claim.saving_ns > 1.1 * claim.size_ns
     besides = text.time(claim.saving_ns - claim.size_ns)
-    assert claim.evidence.endswith(f" {besides} of the saving is other work that comes earlier then.")
+    assert claim.evidence.endswith(f" {besides} of the saving comes from other work, which could then start earlier.")
 
 
 def slow_launch(*, in_operator):

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.critical_path import sync_edges
+from kinetoscope_tb.critical_path.classes import CLASSES, range_classes
 from kinetoscope_tb.critical_path.edges import REASONS, Kind
 from kinetoscope_tb.critical_path.row_events import path_events
 from kinetoscope_tb.reader import read
@@ -425,3 +426,30 @@ def test_code_between_operators_is_the_function_or_the_annotation_that_runs_over
     of_events = trace.host_events["name"].cast(pl.String).gather(events["host_events"])
     assert set(of_events) >= {"ProfilerStep#3", "ProfilerStep#4"}
     assert len(path_events(trace, {"name": "normalize", "part": "host_python"})["python_calls"]) == 2
+
+
+def test_without_any_recorded_launch_no_part_has_a_saving():
+    trace = built(("kernel", "a", 10, 20), ("kernel", "b", 60, 40)).build()
+    for table in (critical_path(trace), critical_path_names(trace)):
+        assert table["saved_ns"].null_count() == table.height > 0
+    assert "launches not recorded" in critical_path_names(trace)["name"].to_list()
+
+
+def test_an_annotation_inside_communication_is_no_part_of_it():
+    outer = TraceBuilder().annotation("hccl:all_to_all", 0, 1000).op("aten::empty", 1, 5)
+    trace = outer.annotation("## forward ##", 10, 900).op("aten::mm", 20, 800).build()
+    assert [CLASSES[number] for number in range_classes(trace)] == [
+        "host communication",
+        "host communication",
+        "between operators",
+        "operator",
+    ]
+
+
+def test_a_launch_that_waits_for_its_kernel_is_followed_to_the_kernel():
+    blocking = [("launch", 0, 250, 1), ("kernel", "a", 5, 200, 1)]
+    blocking += [("launch", 250, 250, 2), ("kernel", "b", 255, 200, 2)]
+    parts = critical_path(built(*blocking, step=500).build())
+    assert dict(parts.select("part", "path_ns").rows())["kernel"] == 400 * US
+    late = critical_path(built(*blocking[:3], ("kernel", "b", 530, 200, 2), step=730).build())
+    assert dict(late.select("part", "path_ns").rows())["kernel"] == 200 * US

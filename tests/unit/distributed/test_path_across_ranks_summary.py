@@ -55,3 +55,13 @@ def test_a_late_begin_is_said_with_the_rank_that_began_earlier():
     run = Ranks("dlrm", tuple(Member(f"rank{i}", "1", 0, summary(read(path))) for i, path in enumerate(folder)))
     evidence = sentence_of(run)["evidence"]
     assert evidence.startswith("43.8 % of that passed before it began the step, 4.67 ms after rank 4.")
+
+
+def test_a_path_of_a_few_of_the_job_s_ranks_says_so():
+    run = run_of(simulated(Truth(late={(2, None): 5_000_000}, noise=0.0)))
+    summaries = [replace(one.summary, facts={**one.summary.facts, "world_size": 128}) for one in run.members]
+    few = Ranks(run.run, tuple(replace(one, summary=s) for one, s in zip(run.members, summaries, strict=True)))
+    row = sentence_of(few)
+    assert row["title"].startswith(f"Among the {len(run.members)} of 128 ranks that were recorded, ")
+    assert row["title"].endswith(" of the critical path is on rank 2.")
+    assert (row["confidence"], row["view"]) == ("low", "run_health")

@@ -58,9 +58,11 @@ def test_a_fault_that_is_small_for_the_steps_is_for_trace_health_alone():
 
 def test_views_of_idle_time_say_how_much_of_it_is_not_in_the_recording_and_keep_their_numbers():
     trace = TraceBuilder().step(1, 0, 100).launch(0, 5, 1).kernel("a", 5, 15, 1).kernel("k", 40, 30).build()
-    found = {name: note for name, note in notes(trace).items() if "in the recording" in note}
+    found = {name: note for name, note in notes(trace).items() if "ran nothing" in note}
     assert set(found) == {"overview", "steps", "idle", "exposed_time"}
-    assert found["idle"].endswith("50 % of step 1 isn't in the recording: the GPU may have been busy then.")
+    assert found["idle"].endswith(
+        "For 50 % of step 1 it isn't known why the GPU ran nothing: which calls launched the work isn't recorded."
+    )
     assert VIEWS["idle"].frame(trace, {})["idle_frac"][0] == 0.55
 
 
@@ -76,17 +78,24 @@ def test_work_from_before_the_recording_is_said_once_as_what_is_not_in_it_and_wh
     )
 
 
+def test_before_work_that_was_queued_behind_something_the_device_may_have_been_busy():
+    trace = TraceBuilder().step(1, 0, 100 * US).launch(10 * US, 5 * US, 1).kernel("a", 50 * US, 50 * US, 1).build()
+    assert notes(trace)["idle"] == "50 % of step 1 isn't in the recording: the GPU may have been busy then."
+
+
 def test_a_device_none_of_whose_launches_are_recorded_may_have_been_busy_as_idle_says():
     trace = TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("k", 40, 30).build()
     assert VIEWS["idle"].frame(trace, {})["not_shown_ns"][0] == 55
-    assert notes(trace)["idle"] == "55 % of step 1 isn't in the recording: the device may have been busy then."
+    assert notes(trace)["idle"] == (
+        "For 55 % of step 1 it isn't known why the device ran nothing: which calls launched the work isn't recorded."
+    )
 
 
 def test_what_is_not_in_the_recording_is_said_of_all_its_steps_in_their_own_words():
     marked = TraceBuilder().step(1, 0, 100).step(2, 100, 100).kernel("a", 5, 15).kernel("k", 140, 30).build()
-    assert "of the steps isn't in the recording" in notes(marked)["idle"]
+    assert " of the steps it isn't known why the device ran nothing" in notes(marked)["idle"]
     whole = TraceBuilder().kernel("a", 5, 15).kernel("k", 40, 30).build()
-    assert "of the time isn't in the recording" in notes(whole)["idle"]
+    assert " of the time it isn't known why the device ran nothing" in notes(whole)["idle"]
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv"])

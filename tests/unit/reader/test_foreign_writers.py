@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from kinetoscope_tb.diagnostics.diagnose import diagnose
-from kinetoscope_tb.engine.answers import compute
+from kinetoscope_tb.engine.answers import Missing, compute
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.reader.foreign_writers import UNKNOWN, WRITERS
 from kinetoscope_tb.trace import Trace
@@ -165,3 +165,22 @@ def test_counters_alone_have_a_length() -> None:
 
 def test_names_of_processes_without_rows_don_t_matter() -> None:
     assert opened(of_events(process(9, "/device:GPU:1"), span("x", 0, 1))).device_events.is_empty()
+
+
+@pytest.mark.parametrize("name", ["queue_length", "launches", "launch_durations", "launches_summary", "kernels_by_op"])
+def test_views_of_launches_are_missing_where_no_launch_is_known_and_give_no_advice_for_torch(name: str) -> None:
+    assert compute(VIEWS[name], opened(JAX), {}) == Missing(
+        "This file was written by JAX (XLA's profiler), which doesn't record it."
+    )
+
+
+def test_events_without_a_category_are_called_so() -> None:
+    without, unknown = span("a", 0, 5), span("b", 5, 5, cat="my_phase")
+    texts = {
+        of_events(without): "Events without a category are shown",
+        of_events(unknown): "Events of unknown categories (my_phase) are shown",
+        of_events(without, unknown): "Events of unknown categories (my_phase) and without a category are shown",
+    }
+    for text, start in texts.items():
+        (note,) = (d for d in opened(text).diagnostics if d.rule == "unknown_category")
+        assert note.consequence == f"{start}, but don't count as work."

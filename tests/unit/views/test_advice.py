@@ -6,6 +6,7 @@ import pytest
 from kinetoscope_tb.advice.advice import advice as advice_of
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.diagnostics.diagnose import diagnose
+from kinetoscope_tb.measures.recording.vendor import vendor_terms
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.advice import advice
 from support.build import TraceBuilder
@@ -447,6 +448,23 @@ def test_no_precision_advice_where_it_is_not_known():
     assert "with unknown names" in row(unnamed, "nothing_to_fix")["evidence"]
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"), [(ON_TENSOR_CORES, "TF32"), ("volta_fp16_s884gemm_fp16_128x128_nn", "float16")]
+)
+def test_a_kernel_on_tensor_cores_shows_that_an_unnamed_device_has_them(name, remedy):
+    machine = Machine(None)
+
+    def step(_):
+        computing(machine, name=SGEMM, types=["float", "float"])
+        computing(machine, name=name, types=["c10::Half", "c10::Half"])
+
+    trace = machine.steps(step)
+    advice = row(trace, "mixed_precision")
+    assert "the device has them (kernels use them)" in advice["evidence"]
+    assert remedy in advice["action"]
+    assert "doesn't identify" not in row(trace, "nothing_to_fix")["evidence"]
+
+
 MI300X = {"id": 0, "name": "AMD Instinct MI300X", "computeMajor": 9, "computeMinor": 4}
 ON_MATRIX_CORES = "Cijk_Ailk_Bljk_SB_MT128x128x16_MI16x16x1"
 
@@ -479,6 +497,21 @@ def test_a_vega_and_a_cdna_have_the_same_number():
 
     assert "doesn't identify the device" in evidence("Cijk_Ailk_Bljk_HB_MT64x64x16_SE")
     assert "in float matmuls" in evidence(ON_MATRIX_CORES)
+
+
+@pytest.mark.parametrize(("dur", "is_cleared"), [(2 * MS, False), (100 * US, True)])
+def test_copies_that_do_not_say_their_direction_are_counted_as_if_they_were_from_or_to_the_host(dur, is_cleared):
+    machine = Machine()
+
+    def step(_):
+        computing(machine)
+        machine.copy(dur, "dma_request")
+        machine.wait()
+
+    evidence = row(machine.steps(step), "nothing_to_fix")["evidence"]
+    question = "Unknown: what copying between host and device costs, because the names of 5 of the copies don't say"
+    assert ("1.9 % in copies, some of unknown direction" in evidence) == is_cleared
+    assert (question in evidence) == (not is_cleared)
 
 
 def test_turning_the_layout_of_images():
@@ -521,7 +554,7 @@ def test_many_short_kernels_are_not_cleared_as_small_where_they_run_too_rarely_t
     rest = row(trace, "nothing_to_fix")
     assert "SM efficiency" in rest["title"]
     assert "small" not in rest["title"]
-    assert "lost since running kernels fill 20 % of the multiprocessors" in rest["evidence"]
+    assert "lost because running kernels leave 80 % of the multiprocessors empty" in rest["evidence"]
 
 
 def test_device_memory_that_is_nearly_full_and_never_that_of_the_host():
@@ -858,7 +891,7 @@ def test_parts_of_a_device_have_its_vendor_s_names(call, device, names):
     trace = TraceBuilder(deviceProperties=[{"id": 0, **device}]).step(1, 0, 1000 * US).launch(0, US, 1, name=call)
     trace = trace.kernel("k", US, 999 * US, 1, **{"blocks per SM": 2.0}).build()
     evidence = row(trace, "nothing_to_fix")["evidence"]
-    assert VIEWS["gpus"].run(trace)["matrix_units"].to_list() == [names[0]]
+    assert vendor_terms(trace).matrix_units == names[0]
     assert f"in {names[1]} and the like" in evidence
     assert f"of the {names[2]}" in evidence
 

@@ -155,7 +155,7 @@ def test_steps_alone_need_no_sentence():
 
 def test_where_launches_are_missing_the_sentence_says_nothing_of_the_device():
     builder = TraceBuilder().annotation("a", 0, 100).launch(10, 5, 1).kernel("k", 20, 10, 1).kernel("lone", 40, 10)
-    assert sentence(builder)[1] == "Not all calls that launch its work are recorded."
+    assert sentence(builder)[1] == "How long the GPU works for it is unknown: some launching calls aren't recorded."
 
 
 def calls(*durations, name="load"):

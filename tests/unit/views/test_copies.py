@@ -88,8 +88,8 @@ def test_a_sentence_says_how_long_copies_run_without_a_kernel():
         "most of it `Memcpy HtoD (Pageable -> Device)`."
     )
     assert row["evidence"] == (
-        "Copies and fills: 2, 250 ns in all. Longest: `Memcpy HtoD (Pageable -> Device)` 250 ns for 3 KiB at 12.3 GB/s. "
-        "From or to pageable memory: 250 ns of 250 ns."
+        "Copies and fills: 2, 250 ns in all. Largest totals: `Memcpy HtoD (Pageable -> Device)` 250 ns for 3 KiB at "
+        "12.3 GB/s. From or to pageable memory: 250 ns of 250 ns."
     )
     assert row["confidence"] == "high"
 

@@ -316,3 +316,9 @@ def test_what_the_name_of_a_call_tells():
     assert not any(map(synchronizes, queueing.split()))
     assert all(map(allocates, ["cudaMalloc", "cudaFree", "hipMalloc", "cuMemCreate", "cuMemAlloc_v2", "hipFree"]))
     assert not any(map(allocates, ["cudaHostAlloc", "cudaMemcpy", "cudaFreeHost", "cuMemcpyDtoH_v2"]))
+
+
+def test_what_the_host_did_is_what_its_main_thread_did_where_no_launch_is_recorded_else_unknown():
+    alone = TraceBuilder().kernel("a", 0, 10).kernel("b", 40, 10)
+    assert gaps(alone.build()).select("host", "host_ns").rows() == [(None, None)]
+    assert gaps(alone.op("aten::sort", 5, 30).build()).select("host", "host_ns").rows() == [("operator", 25)]

@@ -146,6 +146,12 @@ def test_an_occupancy_says_of_how_much_of_the_kernel_time_it_is():
     assert without.select("occupancy_frac", "occupancy_known_frac").rows() == [(None, None)]
 
 
+def test_the_matrix_units_of_an_unknown_vendor_have_no_name():
+    builder = TraceBuilder().kernel("who_knows", 60, 20, 1)
+    assert gpus(builder.build())["matrix_units"].to_list() == [None]
+    assert gpus(builder.launch(10, 5, 1).build())["matrix_units"].to_list() == ["tensor cores"]
+
+
 def test_kernels_outside_the_steps_leave_a_gpu_idle():
     trace = TraceBuilder().step(1, 0, 100).kernel("k", 200, 40).build()
     same(

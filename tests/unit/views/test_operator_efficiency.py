@@ -47,7 +47,7 @@ def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
     assert table.select("name", "time_ns", "gap_ns", "why_unknown").rows() == [
         ("aten::mm", 100_000, 100_000, None),
         ("aten::mm", 200_000, 200_000 - 138_911, None),
-        ("[other operators]", 1_000_000, None, f"{NO_MODEL} 90 % of that: aten::relu."),
+        ("[other operators]", 1_000_000, None, f"{NO_MODEL} 90 % of their time: aten::relu."),
     ]
     others = VIEW.events_of_row(builder.build(), {"name": "[other operators]", "device": 0})
     assert others["device_events"].tolist() == [2, 3]
@@ -60,7 +60,7 @@ def test_kernels_without_an_operator_are_called_as_in_the_table_of_operators():
     rest = operator_efficiency(builder.build()).tail(2)
     assert rest.select("name", "time_ns", "why_unknown").rows() == [
         ("[unattributed]", 900_000, NO_OPERATOR),
-        ("[other operators]", 300_000, f"{NO_MODEL} 100 % of that: aten::relu."),
+        ("[other operators]", 300_000, f"{NO_MODEL} 100 % of their time: aten::relu."),
     ]
     for name, row in (("[unattributed]", 2), ("[other operators]", 1)):
         key = {"name": name, "device": 0}

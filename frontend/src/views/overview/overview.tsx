@@ -1,8 +1,18 @@
 import { Fragment, h } from "preact";
 import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
-import { tableOf, useAnswer, useSummary } from "../../app/answers.ts";
-import { foreignWriter, isFindingViews, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
+import { tableOf, useAnswer, useAnswerIf, useSummary } from "../../app/answers.ts";
+import {
+  countedFindings,
+  foreignWriter,
+  isFindingViews,
+  missing,
+  openView,
+  trace,
+  traceState,
+  viewEntry,
+  workersOf,
+} from "../../app/router.ts";
 import { decimal, plural, type Value } from "../../format/numbers.ts";
 import { idInWords } from "../../format/readable_names.ts";
 import { deviceNoun } from "../../format/vendor_words.ts";
@@ -27,21 +37,49 @@ const Environment = ({ data }: Table) => (
   <Facts facts={data.fact!.map((fact, i) => [fact, grouped(data.value![i]) ?? "–"])} />
 );
 
-function Findings({ data }: Table) {
-  if (!data.rule!.length) return <p>{viewEntry("health")?.hint}</p>;
+interface Finding {
+  rule: string;
+  level: string;
+  count: number;
+  consequence: string;
+}
+
+const LEVELS = ["loss", "warning", "note"];
+
+const worstFirst = (findings: Finding[]) => LEVELS.flatMap((of) => findings.filter(({ level }) => level === of));
+
+const findingsIn = ({ data }: Table): Finding[] =>
+  data.rule!.map((rule, i) => ({
+    rule: String(rule),
+    level: String(data.level![i]),
+    count: Number(data.count![i]),
+    consequence: String(data.consequence![i]),
+  }));
+
+/** What is wrong with the recording, and with its run where the badge counts that; the worst first. */
+function Findings({ recording }: { recording: Table }) {
+  const { id = "" } = countedFindings.value.find(({ scope }) => scope !== "recording") ?? {};
+  const ofRun = tableOf(useAnswerIf(id !== "" && !(id in missing.value), id));
+  const findings = [ofRun, recording].flatMap((table) => table ? findingsIn(table) : []);
+  if (!findings.length) return <p>{viewEntry("health")?.hint}</p>;
   return (
-    <ul class="findings">
-      {data.rule!.map((rule, i) => (
-        <li key={i}>
-          <span class={`level ${data.level![i]}`}>{data.level![i]}</span>
-          <div>
-            {idInWords(String(rule))}
-            {data.count![i] === 1 ? "" : ` × ${decimal(data.count![i] as number)}`}
-            <p>{data.consequence![i]}</p>
-          </div>
-        </li>
-      ))}
-    </ul>
+    <>
+      <ul class="findings">
+        {worstFirst(findings).map(({ rule, level, count, consequence }, i) => (
+          <li key={i}>
+            <span class={`level ${level}`}>{level}</span>
+            <div>
+              {idInWords(rule)}
+              {count === 1 ? "" : ` × ${decimal(count)}`}
+              <p>{consequence}</p>
+            </div>
+          </li>
+        ))}
+      </ul>
+      <p>
+        <button type="button" class="link" onClick={() => openView("health")}>Show all as a table</button>
+      </p>
+    </>
   );
 }
 
@@ -55,10 +93,7 @@ function Provenance() {
         <AnswerView shown={environment} title="Environment">{Environment}</AnswerView>
       </Card>
       <Card title="Trace health">
-        <AnswerView shown={health} title="Trace health">{Findings}</AnswerView>
-        <p>
-          <button type="button" class="link" onClick={() => openView("health")}>Show all as a table</button>
-        </p>
+        <AnswerView shown={health} title="Trace health">{(table) => <Findings recording={table} />}</AnswerView>
       </Card>
     </div>
   );
@@ -130,6 +165,12 @@ export function Overview() {
   );
 }
 
+/** How many processes the job has, or of how many of its ranks there is a recording. */
+function processesInWords(count: number): string {
+  const workers = workersOf(trace.value.run).length;
+  return workers < count ? `${workers} of ${count} ranks` : count === 1 ? "1 process" : `${count} processes`;
+}
+
 const FACTS = ["World size", "Device", "torch", "CUDA"];
 
 /** One line on where the trace is from: the facts that distinguish traces. */
@@ -145,7 +186,7 @@ export function useContext(): string {
   const facts = FACTS.flatMap((name) => {
     const value = fact(name);
     if (!value) return [];
-    if (name === "World size") return [plural(Number(value) || 1, "process").replace(/ss+s$/, "sses")];
+    if (name === "World size") return [processesInWords(Number(value) || 1)];
     return [name === "Device" ? value : `${name} ${value}`];
   });
   const events = fact("Events");

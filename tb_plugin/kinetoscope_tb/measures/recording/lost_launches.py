@@ -114,6 +114,11 @@ def lone_rows(trace: Trace) -> Mask:
     return lone
 
 
+def is_no_launch_known(trace: Trace) -> bool:
+    """Whether it is recorded of no device work which call launched it, though there is some."""
+    return bool(trace.device_events.height and lone_rows(trace).all())
+
+
 def are_launches_known(trace: Trace) -> bool:
     """Whether it is recorded which calls launch work: else a graph of the step doesn't say what waits for what."""
     return bool(lone_rows(trace).sum() <= _FEW_LONE * trace.device_events.height)

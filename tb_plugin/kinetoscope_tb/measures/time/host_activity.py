@@ -39,6 +39,16 @@ def launching_threads(trace: Trace) -> NDArray[np.bool_]:
     return is_launching
 
 
+@once_per_recording
+def host_threads(trace: Trace) -> NDArray[np.bool_]:
+    """The threads whose activity says what the host did: those that launch; where none is known to, the main one."""
+    are_meant = launching_threads(trace).copy()
+    main = main_thread(trace)
+    if not are_meant.any() and main != NONE:
+        are_meant[main] = True
+    return are_meant
+
+
 def working_threads(trace: Trace) -> NDArray[np.bool_]:
     """Which threads make up a step: the main thread, and those that launched any device row."""
     is_working = launching_threads(trace).copy()
@@ -48,21 +58,22 @@ def working_threads(trace: Trace) -> NDArray[np.bool_]:
 
 @once_per_recording
 def host_activities(trace: Trace) -> dict[str, Intervals]:
-    """When the threads that launch device work do each of HOST_ACTIVITIES but the last, overlaps included.
+    """When the threads that launch device work, or the main one, do each of HOST_ACTIVITIES but the last.
 
+    Overlaps are included.
     Only outermost ranges and frames are looked at: they cover what is in them.
     """
-    is_launching = launching_threads(trace)
+    are_meant = host_threads(trace)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
-    on_host = is_launching[host["thread"].to_numpy()]
-    on_calls = is_launching[launches["thread"].to_numpy()]
+    on_host = are_meant[host["thread"].to_numpy()]
+    on_calls = are_meant[launches["thread"].to_numpy()]
     loads = loading_ranges(trace)
     is_op = (host["kind"] == "operator").to_numpy()
     ranges = ~loads & ~map_categories(host["name"], lambda name: step_number(name) is not None)
     inner = gather(is_op & ranges, host["parent"].to_numpy(), missing=False)
     within = gather(ranges, host["parent"].to_numpy(), missing=False)
     waits = map_categories(launches["name"], synchronizes)
-    outermost = is_launching[python["thread"].to_numpy()] & (python["parent"].to_numpy() == NONE)
+    outermost = are_meant[python["thread"].to_numpy()] & (python["parent"].to_numpy() == NONE)
     return {
         "data loading": intervals_of(host, on_host & loads),
         "synchronizing": intervals_of(launches, on_calls & waits),

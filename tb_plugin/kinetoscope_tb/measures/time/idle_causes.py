@@ -59,8 +59,8 @@ _PARTS_PER_GAP = 2  # room for them at first
 
 NOT_SHOWN = "not shown"
 """The cause of such time."""
-NOT_IN_RECORDING = "Not in the recording"
-"""What everyone calls it."""
+NOT_RECORDED = "Launch or work not recorded"
+"""What everyone calls it: the device's work then, or the call that launched the work around it, isn't recorded."""
 
 SLOW_LAUNCH_NS = 200_000
 """A launch takes 5 to 20 µs: a latency that lasts longer is a call that doesn't return."""
@@ -73,7 +73,7 @@ CAUSE_WORDS = {
     "dependency": "Waiting for another stream",
     "blocked copy": "Blocked in a copy or sync",
     "graph launch": "Graph launch",
-    NOT_SHOWN: NOT_IN_RECORDING,
+    NOT_SHOWN: NOT_RECORDED,
     "unexplained": "Unexplained",
 }
 """What people call each cause."""

@@ -39,7 +39,7 @@ IN_ITERATIONS = columns_of_causes(
         "dependency": "Idle while queued work waited for another stream, as there.",
         "blocked copy": "Idle while queued and the host was in a copy or synchronizing call, as there.",
         "graph launch": "Idle while the call that launches the next graph hadn't returned, as there.",
-        "not shown": "Not in the recording: the device may have run work that wasn't, as there.",
+        "not shown": "Launch or work not recorded: the device may have run other work, as there.",
         "unexplained": "Idle while queued and waiting for nothing recorded, as there.",
     }
 )

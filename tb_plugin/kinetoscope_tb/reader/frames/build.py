@@ -103,9 +103,12 @@ def _unknown_categories(events: SortedEvents, texts: Texts) -> list[Diagnostic]:
     categories = others["category"][others["kind"] == Kind.UNKNOWN]
     if not categories.size:
         return []
-    names = sorted({texts[code] or "(none)" for code in distinct_codes(categories, len(texts))})
-    names_text = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    words = f"Events of unknown categories ({names_text}) are shown, but don't count as work."
+    names = {texts[code] for code in distinct_codes(categories, len(texts))}
+    known_names = sorted(filter(None, names))
+    names_text = ", ".join(known_names[:8]) + (" …" if len(known_names) > 8 else "")
+    kinds = [f"of unknown categories ({names_text})"] if known_names else []
+    kinds += ["without a category"] if len(known_names) < len(names) else []
+    words = f"Events {' and '.join(kinds)} are shown, but don't count as work."
     return [Diagnostic("unknown_category", int(categories.size), words, level="note")]
 
 

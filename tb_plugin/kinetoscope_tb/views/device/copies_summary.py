@@ -28,7 +28,7 @@ class CopiesSummary(
         "How long a copy or a fill runs on any device and no kernel does on any, and the name with the longest total "
         "if it makes most of that."
     ),
-    evidence="How many there are, those that take longest, and how much is of pageable memory.",
+    evidence="How many there are, those with the largest totals, and how much is of pageable memory.",
     confidence="low: kernels ran that aren't in the recording, or may have; else high.",
     view="Id of the view that lists all.",
 ):
@@ -73,10 +73,11 @@ def _exposed_ns(trace: Trace, rows: NDArray[np.int64], windows: Windows) -> int:
 def _evidence(totals: pl.DataFrame) -> str:
     calls, total = int(totals["calls"].sum()), int(totals["total_ns"].sum())
     columns = totals.select("name", "total_ns", "moved_bytes", "moved_bytes_per_s").head(_MOST_NAMED)
-    longest = [_in_words(*row) for row in columns.iter_rows()]
+    largest = [_in_words(*row) for row in columns.iter_rows()]
     pageable = int(totals.filter(pl.col("is_pageable"))["total_ns"].sum())
     of_pageable = f" From or to pageable memory: {time(pageable)} of {time(total)}." if pageable else ""
-    return f"Copies and fills: {digits(calls)}, {time(total)} in all. Longest: {enumeration(longest)}.{of_pageable}"
+    counts = f"Copies and fills: {digits(calls)}, {time(total)} in all."
+    return f"{counts} Largest totals: {enumeration(largest)}.{of_pageable}"
 
 
 def _in_words(name: str, total_ns: int, moved_bytes: int | None, bytes_per_s: float | None) -> str:

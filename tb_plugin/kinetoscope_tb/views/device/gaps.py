@@ -10,7 +10,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.recording.contents import has_device_events
-from ...measures.time.host_activity import ACTIVITY_WORDS, HOST_ACTIVITIES, host_activity
+from ...measures.time.host_activity import ACTIVITY_WORDS, HOST_ACTIVITIES, host_activity, host_threads
 from ...measures.time.idle import MOST_GAPS, Windows
 from ...measures.time.idle import gaps as gaps_of
 from ...measures.time.idle_causes import CAUSE_WORDS, gap_parts, split_gaps_of_devices
@@ -37,13 +37,18 @@ class Gaps(Table):
         "Why, for most of it. host late: nothing was queued. launch latency: within 20 µs of the next launch. "
         "dependency: what was queued waited for another stream, or for a CPU callback of a graph. blocked copy: the "
         "host was in a copy or synchronizing call. graph launch: the call that launches the graph hadn't returned. "
-        "not shown: not in the recording, the device may have run work that wasn't. unexplained: what was queued "
+        "not shown: launch or work not recorded, the device may have run other work. unexplained: what was queued "
         "waited for nothing recorded.",
         words=CAUSE_WORDS,
     )
     cause_ns = Column(DURATION, "How much of it has that cause.")
     host_late_ns = Column(DURATION, "How much of it nothing was queued, though the host could have queued work.")
-    host = Column(TEXT, "What a launching thread did for most of it, by what was recorded of it.", words=ACTIVITY_WORDS)
+    host = Column(
+        TEXT,
+        "What a launching thread did for most of it, by what was recorded of it; the main thread where no launch was "
+        "recorded. Missing if neither is known.",
+        words=ACTIVITY_WORDS,
+    )
     host_ns = Column(DURATION, "How long it did that, within the gap.")
     late_ns = Column(
         DURATION,
@@ -95,12 +100,13 @@ def _describe(trace: Trace, rows: pl.DataFrame) -> pl.DataFrame:
     launch_start = launches["start_ns"].gather(device["launch"].gather(after).replace(NONE, None))
     since_gap = pl.lit(launch_start - rows["start_ns"])  # since the gap began
     ops = device["op"].gather(after).replace(NONE, None)
+    is_known = pl.lit(bool(host_threads(trace).any()))
     return rows.with_columns(
         device=pl.col("device").cast(pl.Int64),
         step=_step_of(trace, rows["start_ns"].to_numpy()),
         cause=pl.col("cause").cast(pl.String),
-        host=pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most),
-        host_ns=host_times.max(axis=0, initial=0),
+        host=pl.when(is_known).then(pl.lit(pl.Series(HOST_ACTIVITIES, dtype=pl.String).gather(most))),
+        host_ns=pl.when(is_known).then(pl.lit(pl.Series(host_times.max(axis=0, initial=0)))),
         late_ns=pl.when(since_gap >= 0).then(since_gap),
         queued_before_ns=pl.when(since_gap < 0).then(-since_gap),
         preceded_by=device["name"].gather(rows["before"].replace(NONE, None)).cast(pl.String),

@@ -62,9 +62,11 @@ class Gpus(Table):
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels whose names show whether "
         "they use tensor or matrix cores.",
-        title="Matrix units known",
+        title="Kernel time with known units",
     )
-    matrix_units = Column(TEXT, "The vendor's name for these units: tensor cores, matrix cores, XMX engines.")
+    matrix_units = Column(
+        TEXT, "The vendor's name for these units: tensor cores, matrix cores, XMX engines; missing for unknown vendors."
+    )
     kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
     device_total_ns = Column(DURATION, "The same with copies and fills.")
     memory_bytes = Column(BYTES, "Size of its memory.", adds_up=False)
@@ -89,7 +91,8 @@ def gpus(trace: Trace) -> pl.DataFrame:
     """The devices by index."""
     window = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
     devices = Devices.of(trace.meta)
-    units = {"matrix_units": vendor_terms(trace).matrix_units}
+    terms = vendor_terms(trace)
+    units = {"matrix_units": terms.matrix_units if terms.vendor else None}
     events = trace.device_events.select("device", "kind", *_MEASURED)
     rows = [
         _device_properties(devices.facts(device)) | _times(rows, window) | units

@@ -9,6 +9,7 @@ operators, and one those that no recorded operator launched.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
-NO_MODEL = "Their work isn't known, or the device's limits aren't."
+NO_MODEL = "How many FLOPs and bytes they need isn't known."
 OTHERS = "[other operators]"
 
 
@@ -101,7 +102,8 @@ def operator_efficiency(trace: Trace) -> pl.DataFrame:
     rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
     memory = MemoryCalls.of(trace)
     rows += [_memory_row(call) for call in memory.table.rows(named=True)]
-    table = pl.DataFrame([*rows, *_other_rows(trace, memory)], schema=OperatorEfficiency.schema(), orient="row")
+    others = _other_rows(trace, memory, limits)
+    table = pl.DataFrame([*rows, *others], schema=OperatorEfficiency.schema(), orient="row")
     table = with_doubts(table, limits)
     by = OperatorEfficiency.key
     is_descending = [True, True, *(False for _ in by)]
@@ -126,8 +128,9 @@ def _others(memory: MemoryCalls) -> pl.DataFrame:
     return memory.kernels.filter(pl.Series(memory.call < 0))
 
 
-def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
+def _other_rows(trace: Trace, memory: MemoryCalls, limits: Mapping[int, Limits]) -> list[dict[str, Any]]:
     """Per device a row for the kernels of other operators, which names the one with most of the time, and of none."""
+    reasons = {device: NO_MODEL if of.peaks else of.reason for device, of in limits.items()}
     others, host = _others(memory), trace.all_host_events["name"]
     names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
     times = (
@@ -145,7 +148,7 @@ def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
             "time_ns": time_ns,
             "why_unknown": NO_OPERATOR
             if has_none
-            else f"{NO_MODEL} {percent(largest_ns / time_ns)} of that: {operator}.",
+            else f"{reasons[device]} {percent(largest_ns / time_ns)} of their time: {operator}.",
         }
         for device, has_none, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
     ]

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.downsample import corners
-from ...measures.recording.contents import has_device_events
+from ...measures.recording.contents import has_linked_work
 from ...measures.time.queues import queue_lengths
 from ...pictures import Lines
 from ...table import COUNT, ID, INSTANT, Column, Table
@@ -65,7 +65,7 @@ VIEW = View(
     title="Queue length",
     entry="Idle",
     within="moments",
-    needs=has_device_events,
+    needs=has_linked_work,
     hint="No GPU event is linked to its launch. Record ProfilerActivity.CPU together with the device's activity.",
     time=RowTime("at_ns"),
 )

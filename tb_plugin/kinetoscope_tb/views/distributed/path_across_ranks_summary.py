@@ -23,10 +23,10 @@ class PathAcrossRanksSummary(
     Summary,
     colors={"rank": "cpu-exec", "transfer": "communication", "collective": "communication"},
     rule="What takes most of it: `rank`, `transfer`, or `collective` (with unknown waits).",
-    title="The rank with most of the path, or the share of collectives.",
+    title="The rank with most of the path, or the share of collectives; how many ranks that is of, if not of all.",
     evidence="The largest part of that, the share of collectives, and the other ranks.",
-    confidence="low: of one step; else high.",
-    view="Id of the view of slow ranks.",
+    confidence="low: of one step, or not of all ranks; else high.",
+    view="Id of the view of slow ranks; of the missing ranks, if there are any.",
 ):
     """What the critical path across ranks mostly consists of, in one row."""
 
@@ -59,6 +59,10 @@ def _row(ranks: Ranks, paths: Paths, segments: pl.DataFrame) -> tuple[object, ..
         rule, title = PARTS[call], f"{_share(call_ns, whole)} of the critical path is {_WORDS[call]}."
         evidence = [f"That is {_time(call_ns, steps)}: no single rank has more of it."]
     evidence += _of_others(others, whole, "Other ranks" if rule == "rank" else "Ranks")
+    count, absent = ranks.workers["rank"].n_unique(), len(ranks.absent_ranks)
+    if absent:
+        title = f"Among the {count} of {count + absent} ranks that were recorded, {text.as_clause(title)}"
+        return rule, title, " ".join(evidence), "low", "run_health"
     return rule, title, " ".join(evidence), "low" if steps < 2 else "high", "stragglers"
 
 

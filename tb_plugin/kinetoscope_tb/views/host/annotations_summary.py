@@ -87,7 +87,7 @@ def _device(trace: Trace, first: dict[str, Any]) -> list[str]:
     if first["gpu_ns"] is None:
         return []
     if not are_launches_known(trace):
-        return ["Not all calls that launch its work are recorded."]
+        return [f"How long the {as_clause(noun)} works for it is unknown: some launching calls aren't recorded."]
     if not first["gpu_ns"]:
         return [f"No work of a {as_clause(noun)} is launched in it."]
     idle = f"idle in between: {time(first['gpu_idle_ns'])}" if first["gpu_idle_ns"] else "never idle in between"

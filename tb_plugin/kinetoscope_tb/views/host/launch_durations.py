@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ...measures.calls.launch_outcomes import launch_outcomes
-from ...measures.recording.contents import has_launches
+from ...measures.recording.contents import has_linked_work
 from ...measures.time.duration_bins import bin_of, histogram, is_in_bin
 from ...pictures import Histogram
 from ...table import COUNT, DURATION, Column, Table
@@ -66,7 +66,7 @@ VIEW = View(
     title="How long launching takes",
     entry="Idle",
     place=Part("launches"),
-    needs=has_launches,
+    needs=has_linked_work,
     hint="No recorded call launched GPU work. Pass ProfilerActivity.CPU and the device's activity to the profiler.",
     slices=Slices(events_of_row, row_of),
 )

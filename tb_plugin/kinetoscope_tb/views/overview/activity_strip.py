@@ -64,7 +64,7 @@ class ActivityStrip(Table):
             "dependency": "The device is idle, and what is queued waits for another stream, as in `idle`.",
             "blocked copy": "The device is idle, work is queued, and the host is in a copy, as in `idle`.",
             "graph launch": "The device is idle while a graph is being launched, as in `idle`.",
-            "not shown": "Not in the recording: the device may have run work that wasn't recorded, as in `idle`.",
+            "not shown": "Launch or work not recorded: the device may have run other work, as in `idle`.",
             "unexplained": "The device is idle, and nothing recorded says why, as in `idle`.",
         }
     )

@@ -26,6 +26,7 @@ from ...critical_path.culprits import CAUSES, PARTS, WAITING, number_of_part, pi
 from ...critical_path.explanation import path_explanation
 from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
+from ...measures.recording.lost_launches import is_no_launch_known
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -53,7 +54,7 @@ class CriticalPath(Table):
         "launch it: half of its recorded time, or what it takes without the profiler, where the recorder timed such "
         "steps: then all of this is about these. Missing for `unexplained` and `host_sync`: a wait is shorter if "
         "what it waits for is, or if the host doesn't wait; advice says what that saves. Missing also for `not_shown`: "
-        "nobody knows what ran then.",
+        "nobody knows what ran then; and for all where no recorded call launched device work.",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
     saved_low_ns = Column(
@@ -79,12 +80,13 @@ def critical_path(
     path_ns, counts = (np.zeros((len(PARTS), trace.steps.height), np.int64) for _ in range(2))
     at = sums["part"].to_numpy(), sums["step"].to_numpy()
     path_ns[at], counts[at] = sums["dur_ns"].to_numpy(), sums["segments"].to_numpy()
-    saved_ns = saved_by_part(trace, int(percent))
+    is_known = not is_no_launch_known(trace)
+    saved_ns = saved_by_part(trace, int(percent)) if is_known else np.zeros_like(path_ns)
+    groups, bounds = [(ALL, counted_steps(trace))], pl.DataFrame({"part": PARTS}).with_columns(low=None, high=None)
     if per == "step":
         groups = [(name, [step]) for step, name in enumerate(trace.steps["name"])]
-        bounds = pl.DataFrame({"part": PARTS}).with_columns(low=None, high=None)
-    else:
-        groups, bounds = [(ALL, counted_steps(trace))], _ranges(trace, int(percent))
+    elif is_known:
+        bounds = _ranges(trace, int(percent))
 
     def whole_ns(steps: list[int]) -> tuple[int, int]:
         return int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())
@@ -93,7 +95,9 @@ def critical_path(
         _parts(name, whole_ns(steps), bounds, *(values[:, steps] for values in (path_ns, counts, saved_ns)))
         for name, steps in groups
     ]
-    return CriticalPath.of(pl.concat(frames).select(CriticalPath.schema().names()))
+    table = pl.concat(frames).select(CriticalPath.schema().names())
+    no_saving = {"saved_ns": pl.lit(None, pl.Int64), "saved_frac": pl.lit(None, pl.Float64)}
+    return CriticalPath.of(table if is_known else table.with_columns(**no_saving))
 
 
 def _parts(

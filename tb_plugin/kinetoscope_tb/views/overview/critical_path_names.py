@@ -16,6 +16,7 @@ from ...critical_path.explanation import path_explanation
 from ...critical_path.names import EventRows, Names
 from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
+from ...measures.recording.lost_launches import is_no_launch_known
 from ...measures.time.step_subset import counted_steps
 from ...pictures import Bars
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -50,7 +51,8 @@ class CriticalPathNames(Table):
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time; estimated for "
-        f"the {MOST_ESTIMATED} rows with the most time on the path, missing for the others, and for waits.",
+        f"the {MOST_ESTIMATED} rows with the most time on the path, missing for the others, for waits, and "
+        "where no recorded call launched device work.",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
 
@@ -85,7 +87,9 @@ def critical_path_names(
     saved_ns = saved_by_group(trace, group, estimate_count, int(percent))[:, steps].sum(axis=1)
     rows = rows.with_columns(
         whole_ns=pl.Series(whole), saved=pl.Series(saved_ns).extend_constant(None, rows.height - estimate_count)
-    ).with_columns(saved=pl.when(~pl.col("part").is_in(WAITING)).then("saved"))
+    )
+    is_known = ~pl.col("part").is_in(WAITING) & pl.lit(not is_no_launch_known(trace))
+    rows = rows.with_columns(saved=pl.when(is_known).then("saved"))
     return _per_step(rows, (int(what_if.recorded[steps].sum()), int(what_if.lengths[steps].sum())), len(steps))
 
 

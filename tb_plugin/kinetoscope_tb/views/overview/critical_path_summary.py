@@ -10,12 +10,11 @@ import polars as pl
 from ...critical_path.classes import ON_DEVICE
 from ...critical_path.culprits import NOT_SHOWN, PARTS, WAITING, WHO, path_culprits, saved_by_part
 from ...critical_path.explanation import path_explanation
-from ...critical_path.names import NAMELESS
+from ...critical_path.names import NAMELESS, UNLINKED
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
-from ...measures.recording.lost_launches import are_launches_known, lone_rows
+from ...measures.recording.lost_launches import are_launches_known, is_no_launch_known
 from ...measures.recording.vendor import vendor_terms
-from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
 from ...names import text
 from ...names.python_frames import function_name
@@ -46,7 +45,7 @@ _CAUSES = {
     "host_annotation": ("annotated code on the host", "cpu-exec"),
     "host_unrecorded": ("host code that wasn't recorded", "other"),
     "host_sync": ("synchronization of the host", "runtime"),
-    NOT_SHOWN: (text.as_clause(NOT_IN_RECORDING), "warning"),
+    NOT_SHOWN: ("not in the recording", "warning"),
 }
 """Each cause in words, and its color on the page."""
 _UNKNOWN = (
@@ -75,7 +74,7 @@ class CriticalPathSummary(
 
 def critical_path_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no step has a path."""
-    if lone_rows(trace).all() and trace.device_events.height:
+    if is_no_launch_known(trace):
         return CriticalPathSummary.of_row(_UNKNOWN)
     culprits, steps = path_culprits(trace), counted_steps(trace)
     path = path_explanation(trace).path.with_row_index("segment").cast({"segment": pl.Int64})
@@ -91,12 +90,14 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     """The columns of CriticalPathSummary."""
     device = "GPU" if vendor_terms(trace).vendor else "device"
     words = {cause: text.format(device=device) for cause, (text, _) in _CAUSES.items()}
+    if not are_launches_known(trace):
+        words[NOT_SHOWN] = "of unknown cause, since launches aren't recorded"
     whole = int(pieces["dur_ns"].sum())
     (cause, cause_ns), *others = _sums(pieces, "cause").rows()
     of_cause = pieces.filter(pl.col("cause") == cause)
     culprit = _sums(of_cause, *WHO).row(0, named=True)
     other_parts = [f"{text.percent(ns / whole)} {words[other]}" for other, ns in others if ns >= _LEAST * whole]
-    is_large = culprit["dur_ns"] >= _LARGE * whole and culprit["name"] != NAMELESS
+    is_large = culprit["dur_ns"] >= _LARGE * whole and culprit["name"] not in (NAMELESS, UNLINKED)
     title = f"{text.percent(cause_ns / whole)} of the critical path is {words[cause]}."
     sentences = [_largest(trace, culprit, cause_ns, steps)]
     if is_large:
@@ -118,6 +119,8 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
 def _largest(trace: Trace, culprit: dict[str, Any], cause_ns: int, steps: int) -> str:
     """What is most of a cause."""
     share, time = culprit["dur_ns"] / cause_ns, _time(culprit["dur_ns"], steps)
+    if culprit["name"] == UNLINKED:
+        return f"Which calls launched the work around that isn't recorded: {time}."
     if culprit["name"] == NAMELESS:
         return f"For {text.percent(share)} of that, nothing is recorded: {time}."
     share_words = "All" if share == 1 else text.percent(share)

@@ -129,9 +129,10 @@ def _threads(trace: Trace) -> pl.DataFrame:
 
 
 def _with_number(name: str, noun: str, number: str) -> pl.Expr:
-    """A name with its number, unless the name has it."""
-    text = pl.col(name).fill_null(noun)
-    return pl.when(text.str.contains(pl.col(number), literal=True)).then(text).otherwise(text + " " + pl.col(number))
+    """A name with its number in parentheses, unless the name has it; without a name, what it is."""
+    text, digits = pl.col(name), pl.col(number)
+    with_number = pl.when(text.str.contains(digits, literal=True)).then(text).otherwise(text + " (" + digits + ")")
+    return pl.coalesce(with_number, pl.lit(f"{noun} ") + digits)
 
 
 def _streams(trace: Trace) -> tuple[pl.DataFrame, NDArray[np.int32]]:
