@@ -13,9 +13,10 @@ import {
   viewEntry,
   workersOf,
 } from "../../app/router.ts";
-import { decimal, plural, type Value } from "../../format/numbers.ts";
+import { decimal, plural } from "../../format/numbers.ts";
 import { idInWords } from "../../format/readable_names.ts";
 import { deviceNoun } from "../../format/vendor_words.ts";
+import { prose } from "../../ui/prose.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 import { Sentence } from "../sentence.tsx";
 import { Part } from "../view_page.tsx";
@@ -30,12 +31,7 @@ import { TopLists } from "./top_lists.tsx";
 import { RunVerdict, Verdict } from "./verdict.tsx";
 import { WhatToDo } from "./what_to_do.tsx";
 
-/** A count with its thousands apart; anything else as it is. */
-const grouped = (value: Value | undefined) => /^\d{5,9}$/.test(String(value)) ? decimal(Number(value)) : value;
-
-const Environment = ({ data }: Table) => (
-  <Facts facts={data.fact!.map((fact, i) => [fact, grouped(data.value![i]) ?? "–"])} />
-);
+const Environment = ({ data }: Table) => <Facts facts={data.fact!.map((fact, i) => [fact, data.value![i] ?? "–"])} />;
 
 interface Finding {
   rule: string;
@@ -71,7 +67,7 @@ function Findings({ recording }: { recording: Table }) {
             <div>
               {idInWords(rule)}
               {count === 1 ? "" : ` × ${decimal(count)}`}
-              <p>{consequence}</p>
+              <p>{prose(consequence)}</p>
             </div>
           </li>
         ))}
@@ -195,6 +191,6 @@ export function useContext(): string {
     foreignWriter.value && `written by ${foreignWriter.value}`,
     steps && !foreignWriter.value &&
     (unit.isWhole ? "steps not marked" : plural(steps.data.is_complete!.filter(Boolean).length, unit.one)),
-    events && `${grouped(events)} events`,
+    events && `${events} events`,
   ].filter(Boolean).join(" · ");
 }
