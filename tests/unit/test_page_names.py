@@ -43,7 +43,7 @@ COLUMNS_BY_NAME = {
     "timeline/panels/gap_list.tsx": ("start_ns total_ns", "the panel of idle gaps"),
     "timeline/state/idle_gaps.ts": ("start_ns", "the panel of idle gaps"),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
-    "views/parameters.tsx": ("device phase", "parameters of a whole page"),
+    "views/parameters.tsx": ("device phase step", "parameters of a whole page, and what a field of one asks for"),
 }
 """Columns that a file, or a folder, knows by their names, and why; `*`: any."""
 
