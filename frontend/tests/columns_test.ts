@@ -2,6 +2,7 @@ import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Column, Table, ViewEntry } from "../src/api/types.ts";
 import type { Value } from "../src/format/numbers.ts";
 import { addKernelLabels } from "../src/format/readable_names.ts";
+import { matrixUnits, TENSOR_CORES } from "../src/format/vendor_words.ts";
 import { csv, leadingNames, prepareTable, sortedTexts, tsv, weightAfter } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
@@ -268,6 +269,26 @@ const drawn = (column: Partial<Column>, values: Value[]) => {
 Deno.test("a list of nothing is a missing value, and a column of them is empty", () => {
   same(drawn({ kind: "text" }, ["[]", null]).emptyColumns.map(({ name }) => name), ["it"]);
   same(drawn({ kind: "text" }, ["[]", "[[], [2]]"]).columns[1]!.values, [null, "[[], [2]]"]);
+});
+
+Deno.test("amounts of memory of which most are far below 1 GiB are in MiB", () => {
+  const columns = [{ name: "peak_bytes", kind: "bytes" as const, doc: "Memory." }];
+  const unit = (peak_bytes: number[]) =>
+    prepareTable({ ...TABLE, columns, data: { peak_bytes } }, ENTRY).columns[0]!.scale.unit;
+  is(unit([2 ** 34, 2 ** 20, 2 ** 16]), "MiB");
+  is(unit([2 ** 34, 2 ** 30, 2 ** 16]), "GiB");
+});
+
+Deno.test("devices of an unknown vendor are no GPUs in titles and definitions", () => {
+  const column = { name: "gpu_span_ns", kind: "duration" as const, doc: "GPU time, as long as the GPU runs." };
+  const titleAndDoc = () => {
+    const { title, doc } = prepareTable({ ...TABLE, columns: [column], data: { gpu_span_ns: [1] } }, ENTRY).columns[0]!;
+    return [title, doc];
+  };
+  same(titleAndDoc(), ["GPU span", "GPU time, as long as the GPU runs."]);
+  matrixUnits.value = "tensor or matrix cores";
+  same(titleAndDoc(), ["Device span", "Device time, as long as the device runs."]);
+  matrixUnits.value = TENSOR_CORES;
 });
 
 Deno.test("rates far below 1 TB/s are in GB/s, also next to a larger one", () => {

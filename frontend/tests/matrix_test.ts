@@ -32,11 +32,11 @@ Deno.test("where there is no room for each line, neighbors share one, which show
 
 Deno.test("values that differ by little stay pale", () => {
   const range = colorRange([98, 100, null]);
-  same(range, { low: 80, high: 100 });
+  same(range, { low: 80, high: 100, isWidened: true });
   is(darkness(100, range), 1);
   is(darkness(80, range), 0);
   is(darkness(90, range).toFixed(3), (0.5 ** 0.6).toFixed(3));
-  same(colorRange([0, 10]), { low: 0, high: 10 });
-  same(colorRange([null]), { low: 0, high: 0 });
+  same(colorRange([0, 10]), { low: 0, high: 10, isWidened: false });
+  same(colorRange([null]), { low: 0, high: 0, isWidened: false });
   is(darkness(5, { low: 5, high: 5 }), 0);
 });

@@ -15,8 +15,7 @@ const SETS = {
     "computation;copy;device communication;host communication;launch latency;runtime call;" +
     "between GPU events;unexplained wait;data loading;operator;synchronization;between operators;transfer;collective;" +
     "before the step",
-  "parts of a rank's step":
-    "computation_ns exposed_communication_ns exposed_transfer_ns wait_ns exposed_copies_ns idle_loading_ns " +
+  "parts of a rank's step": "computation_ns exposed_transfer_ns exposed_wait_ns exposed_copies_ns idle_loading_ns " +
     "idle_collecting_ns idle_other_ns",
 };
 const LEAST = 0.065; // in Oklab: two colors side by side that anybody tells apart who sees colors

@@ -16,6 +16,7 @@ class Tree:
         widths: The columns that the boxes' widths can show, besides the table's weight.
         folded: The BOOL column that marks roots which the flame graph leaves out until the user unfolds them.
         is_in_order: Whether rows come in the order of their calls, so that the flame graph can keep that order.
+        color: The kind of call whose color all boxes have, unless a column `kind` says it.
     """
 
     kind: ClassVar = "tree"
@@ -23,6 +24,7 @@ class Tree:
     widths: tuple[str, ...] = ()
     folded: str | None = None
     is_in_order: bool = False
+    color: str = "module"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Lines:
         series: The columns that split the rows into lines.
         marks: The text column with the labels of marked rows.
         is_stacked: Whether the values add up, and are drawn on top of each other.
+        means: For each value the column with its mean until the next row: a line of these, over a band from the lowest
+            to the highest value, is drawn where there are more rows than pixels.
     """
 
     kind: ClassVar = "lines"
@@ -60,6 +64,7 @@ class Lines:
     series: tuple[str, ...] = ()
     marks: str | None = None
     is_stacked: bool = False
+    means: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -238,6 +243,7 @@ class RangeBars:
         host: The column of host time.
         busy: The column of the time in which the device ran its work.
         idle: The column of the time in between, in which the device was idle.
+        span: The column of the time from its first to its last work; what is left of it is other work.
     """
 
     kind: ClassVar = "range_bars"
@@ -245,6 +251,7 @@ class RangeBars:
     host: str
     busy: str
     idle: str
+    span: str
 
 
 @dataclass(frozen=True)

@@ -146,13 +146,15 @@ class Table:
     """Base of every table that a view returns. A subclass's docstring says what the table shows.
 
     `key`: the columns that identify a row in another trace; `weight`: the column that ranks rows by importance;
-    `picture`: how the rows are drawn.
+    `picture`: how the rows are drawn; `whole`: what all rows of the weight add up to, where other tables of the page
+    add up to another time.
     """
 
     columns: ClassVar[tuple[Column, ...]]
     key: ClassVar[tuple[str, ...]] = ()
     weight: ClassVar[str | None] = None
     picture: ClassVar[Picture | None] = None
+    whole: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         if not docstring(cls) and not ARE_LEFT_OUT:
@@ -208,8 +210,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
     match picture:
         case Tree(parent, widths, folded):
             return widths, (parent, *([folded] if folded else ()))
-        case Lines(values, series, marks):
-            return values, (*series, *([marks] if marks else ()))
+        case Lines(values, series, marks, means=means):
+            return (*values, *means), (*series, *([marks] if marks else ()))
         case Heatmap(down, across, parts, mark):
             return parts, (down, across, *([mark] if mark else ()))
         case Histogram(lower, upper, heights):
@@ -226,8 +228,8 @@ def _drawn_columns(picture: Picture | None) -> tuple[tuple[str, ...], tuple[str,
             return amounts or (), (*texts, *([action] if action else ()))
         case PartBars(bar, part, length, name, count, source):
             return (length, *filter(None, (count,))), (bar, part, *filter(None, (name, source)))
-        case RangeBars(name, host, busy, idle):
-            return (host, busy, idle), (name,)
+        case RangeBars(name, host, busy, idle, span):
+            return (host, busy, idle, span), (name,)
         case StackedBars(whole, parts, only):
             return (whole, *parts), only[:1] if only else ()
     return (), ()

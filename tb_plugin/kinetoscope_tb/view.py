@@ -402,6 +402,7 @@ class View:
             **({"is_of_snapshot": True} if self.is_of_snapshot else {}),
             **({"in_rows_of_trace": list(self.in_rows_of_trace)} if self.in_rows_of_trace else {}),
             "weight": table.weight,
+            **({"whole": table.whole} if table.whole else {}),
             "picture": table.picture and pictures.describe(table.picture),
             "comparable_columns": self.comparable_columns,
         }

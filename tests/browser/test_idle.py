@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from browser.app import App
+from browser.app import App, watched
+from contract.opening import opening
+from support.build import TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
 
 
 def test_why_is_my_gpu_idle_is_answered_by_a_sentence_a_bar_and_the_culprits(app: App):
@@ -22,6 +30,33 @@ def test_why_is_my_gpu_idle_is_answered_by_a_sentence_a_bar_and_the_culprits(app
     page.get_by_text("of devices and streams as a table").click()
     expect(page.get_by_role("treegrid").first.locator("tr.row").first).to_contain_text("device")
     assert Axe().run(page).response["violations"] == []
+
+
+def test_the_queue_says_whether_the_host_runs_ahead_and_a_dense_curve_is_a_mean_in_a_band(app: App):
+    page = app.open("queue_length", run="h100/training", worker="rank0", span="25")
+    expect(
+        page.get_by_text(re.compile("^The host rarely runs ahead of GPU 0: nothing is queued on stream 7 for"))
+    ).to_be_visible()
+    caption = page.locator("figcaption", has_text="GPU 0")
+    expect(caption).to_contain_text("Line: mean; band: lowest to highest")
+    expect(caption).to_contain_text(re.compile(r"Queued 0 to 2, mean 0\.\d+"))
+    page = app.open("queue_length")
+    expect(page.locator("figcaption", has_text="GPU 0")).not_to_contain_text("band")
+
+
+def test_all_times_of_a_picture_have_one_unit(page: Page, tmp_path: Path):
+    builder = TraceBuilder().step(1, 0, 3_000_000_000).launch(10, 5, 1).launch(20, 5, 2)
+    builder.kernel("gemm", 1_000, 1_000_000_000, 1).kernel("ncclDevKernel_AllReduce", 1_000_001_000, 300_000_000, 2)
+    path = tmp_path / "rank0.1.pt.trace.json"
+    path.write_text(builder.text())
+    with opening(path) as served, watched(page, served.base):
+        page.goto(served.address)
+        app = App(page)
+        app.settle()
+        app.go(view="exposed_time")
+        picture = page.locator(".idle-bars")
+        expect(picture).to_contain_text("300\xa0ms of 300\xa0ms")
+        assert set(re.findall(r"\d\s(s|ms|µs|ns)\b", picture.inner_text())) == {"ms"}
 
 
 def test_a_cause_has_one_name_in_the_legend_the_table_and_its_filter(app: App):

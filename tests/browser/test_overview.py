@@ -106,6 +106,8 @@ def test_the_strip_says_in_words_what_it_draws(overview: Page):
     expect(strip(overview)).to_have_attribute("aria-valuetext", re.compile("GPU 0: kernels"))
     expect(strip(overview)).to_have_attribute("aria-valuetext", re.compile(r"idle: waiting for data [\d.]+ %"))
     expect(overview.locator(".strips text").first).to_contain_text("ms")
+    gaps = overview.locator(".strips g:has(> rect)")
+    assert gaps.count() == gaps.filter(has=overview.locator("text")).count() > 0
 
 
 def test_the_strip_is_read_and_opened_with_keys(overview: Page):

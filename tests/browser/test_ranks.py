@@ -36,14 +36,14 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_cell_tells_its_rank_and_step_and_leads_to_the_timeline(page: Page, many: str, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.goto(f"{many}{ENTRY}{address(view='rank_steps', run='run', worker='rank0', span='1')}")
-    heat = page.get_by_role("slider", name=re.compile("^(Without waiting|Wait) by worker and step"))
+    heat = page.get_by_role("slider", name=re.compile("^(Without waiting|Exposed wait) by worker and step"))
     expect(heat).to_be_visible()
     heat.focus()
     for key in ["ArrowDown"] * 4 + ["ArrowRight"]:
         heat.press(key)
     expect(heat).to_have_attribute("aria-valuetext", re.compile("^rank4 · 1: Without waiting "))
-    page.get_by_label("Shown").first.select_option("wait_ns")
-    expect(heat).to_have_attribute("aria-label", re.compile("^Wait "))
+    page.get_by_label("Shown").first.select_option("exposed_wait_ns")
+    expect(heat).to_have_attribute("aria-label", re.compile("^Exposed wait "))
     heat.press("Enter")
     page.get_by_role("button", name="Show in the timeline").click()
     expect(page.get_by_label("Worker")).to_have_value("rank4")

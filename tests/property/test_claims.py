@@ -164,8 +164,8 @@ def rank_steps(total_ns, wait_ns, slowest_ns):
     """The view of a rank that waits so long for another one, which takes so long without waiting."""
     step = {"step": "1", "is_complete": True, "total_ns": total_ns}
     rows = [
-        {**step, "worker": WORKER, "wait_ns": wait_ns, "without_waiting_ns": max(0, total_ns - wait_ns)},
-        {**step, "worker": "rank1", "wait_ns": 0, "without_waiting_ns": slowest_ns},
+        {**step, "worker": WORKER, "exposed_wait_ns": wait_ns, "without_waiting_ns": max(0, total_ns - wait_ns)},
+        {**step, "worker": "rank1", "exposed_wait_ns": 0, "without_waiting_ns": slowest_ns},
     ]
     return pl.DataFrame(rows, schema=EVERY_VIEW["rank_steps"].table.schema())
 

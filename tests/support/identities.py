@@ -811,14 +811,14 @@ QUANTITIES = (
         "exposed communication of ranks by step",
         (
             column("rank_steps.exposed_communication_ns", "step"),
-            column("rank_steps.exposed_transfer_ns", "step", also=["wait_ns"]),
+            column("rank_steps.exposed_transfer_ns", "step", also=["exposed_wait_ns"]),
         ),
     ),
     Quantity(
         "length by step, as time with and without waiting for other ranks",
         (
-            column("rank_steps.total_ns", "step", where=pl.col("wait_ns").is_not_null()),
-            column("rank_steps.without_waiting_ns", "step", also=["wait_ns"]),
+            column("rank_steps.total_ns", "step", where=pl.col("exposed_wait_ns").is_not_null()),
+            column("rank_steps.without_waiting_ns", "step", also=["exposed_wait_ns"]),
         ),
     ),
     Quantity(
@@ -1052,7 +1052,7 @@ ALONE = {
     "mfu.mfu_frac mfu.usual_mfu_frac mfu.time_of_known_work_frac": (
         "against the device's limits, which only rooflines know"
     ),
-    "lanes.busy_ns lanes.busy_frac": "of threads too, and of the time in which anything is recorded, not of steps",
+    "lanes.busy_ns lanes.recording_share_frac": "of threads too, and of the time in which anything is recorded, not of steps",
     "idle_culprits.per_step_ns idle_culprits.window_frac": "of the same total as its neighbors, by another whole",
     "activity_strip.gap_ns": "repeated in each part that the gap reaches into",
     "gaps.cause_ns gaps.host_ns gaps.late_ns gaps.queued_before_ns": "only the list of gaps names a single cause and activity",
@@ -1088,13 +1088,13 @@ ALONE = {
     "path_by_rank.total_ns path_across_ranks_segments.dur_ns path_across_ranks_segments.share_frac "
     "path_across_ranks_segments.segment_ns pipeline.total_ns pipeline.computation_ns pipeline.bubble_ns pipeline.idle_ns "
     "pipeline.bubble_frac pipeline.waits_for_ns rank_waits.wait_ns stragglers.mean_cost_ns "
-    "stragglers.mean_without_waiting_ns stragglers.mean_wait_ns pace.start_lag_ns communication.total_ns communication.mean_ns "
+    "stragglers.mean_without_waiting_ns stragglers.mean_exposed_wait_ns pace.start_lag_ns communication.total_ns communication.mean_ns "
     "communication.mean_transfer_ns communication.mean_wait_ns collectives.transfer_ns collectives.mean_wait_ns "
     "collectives.max_wait_ns collectives.total_wait_ns clocks.offset_ns": (
         "of several ranks; tests/unit/distributed/test_identities.py compares the views of runs"
     ),
     "stragglers.typical_excess_ns stragglers.part_in_slow_steps_ns stragglers.threshold_ns links.slower_frac links.threshold_frac "
-    "links.transfer_ns links.others_ns clocks.error_ns clocks.residual_ns clocks.differs_ns pipeline.ideal_frac": (
+    "links.transfer_ns links.others_ns rank_waits.noise_ns collectives.noise_ns pace.clock_error_ns clocks.error_ns clocks.residual_ns clocks.differs_ns pipeline.ideal_frac": (
         "statistics over several ranks, which only their view gives; tests/unit/distributed hold them"
     ),
 }

@@ -319,7 +319,7 @@ def test_what_a_stage_waits_for_others_is_the_bubble_of_its_pipeline():
     for saving_ns, wait_ns in ((5 * MS, 4 * MS), (5 * MS, 2 * MS), (None, 4 * MS)):
         frames = {
             "run_advice": run_rows(**row, title="Stage 1 waits.", saving_ns=saving_ns),
-            "rank_steps": steps_of_ranks([10] * 4).with_columns(wait_ns=pl.lit(wait_ns, pl.Int64)),
+            "rank_steps": steps_of_ranks([10] * 4).with_columns(exposed_wait_ns=pl.lit(wait_ns, pl.Int64)),
         }
         answer = with_ranks(replace(own, claims=claims), frames, EVERY_VIEW, 3)
         actions += [claim.action for claim in answer.claims if claim.id == "communication"]
@@ -335,7 +335,7 @@ def test_a_late_stage_is_named_by_its_rank_and_the_wait_for_it_is_no_bubble():
     ]
     advice = pl.concat([run_rows(**row, view="pipeline", confidence="medium") for row in rows])
     steps = steps_of_ranks([10] * 4).with_columns(
-        rank=pl.col("worker").str.tail(1).cast(pl.Int64), wait_ns=pl.lit(5 * MS, pl.Int64)
+        rank=pl.col("worker").str.tail(1).cast(pl.Int64), exposed_wait_ns=pl.lit(5 * MS, pl.Int64)
     )
     waiting, own = of_rank("rank1", "communication"), of_rank("rank2", "host_bound")
     waiting = replace(waiting, claims=tuple(replace(claim, exposure=exposure) for claim in waiting.claims))
@@ -355,7 +355,7 @@ def test_a_late_stage_is_named_by_its_rank_and_the_wait_for_it_is_no_bubble():
 
 @pytest.mark.parametrize(("wait_ms", "saving_ms"), [(4, 1), (2, 5)])
 def test_what_the_host_of_a_rank_saves_is_bounded_by_ranks_that_it_waits_for(wait_ms, saving_ms):
-    times = {"total_ns": pl.lit(11 * MS, pl.Int64), "wait_ns": pl.lit(wait_ms * MS, pl.Int64)}
+    times = {"total_ns": pl.lit(11 * MS, pl.Int64), "exposed_wait_ns": pl.lit(wait_ms * MS, pl.Int64)}
     frames = {"rank_steps": steps_of_ranks([11 - wait_ms] * 4).with_columns(**times)}
     own = of_rank("rank2", "host_bound", "copies")
     ranges = replace(own.claims[0], saving_low_ns=0, saving_high_ns=7 * MS), replace(own.claims[1], saving_ns=2 * MS)
@@ -370,7 +370,7 @@ def test_what_the_host_of_a_rank_saves_is_bounded_by_ranks_that_it_waits_for(wai
 
 
 def test_what_a_rank_alone_can_not_save_is_no_claim():
-    times = {"total_ns": pl.lit(10 * MS, pl.Int64), "wait_ns": pl.lit(4 * MS, pl.Int64)}
+    times = {"total_ns": pl.lit(10 * MS, pl.Int64), "exposed_wait_ns": pl.lit(4 * MS, pl.Int64)}
     frames = {"rank_steps": steps_of_ranks([6] * 4).with_columns(**times)}
     own = of_rank("rank2", "host_bound", "copies", "nothing_to_fix")
     answer = with_ranks(own, frames, EVERY_VIEW, 3)

@@ -24,7 +24,11 @@ def frames(own_ms, wait_ms=5, transfer_ms=(1,) * STEPS, rule="no_straggler", cal
     """The views of a run whose ranks take so many ms in each step."""
     rows = [
         {"worker": f"rank{rank}", "step": str(step), "is_complete": True, "total_ns": 20 * MS}
-        | {"without_waiting_ns": ms * MS, "wait_ns": wait_ms * MS, "exposed_transfer_ns": transfer_ms[step] * MS}
+        | {
+            "without_waiting_ns": ms * MS,
+            "exposed_wait_ns": wait_ms * MS,
+            "exposed_transfer_ns": transfer_ms[step] * MS,
+        }
         for rank, times in enumerate(own_ms)
         for step, ms in enumerate(times)
     ]

@@ -44,7 +44,7 @@ COLUMNS_BY_NAME = {
     "timeline/state/idle_gaps.ts": ("start_ns", "the panel of idle gaps"),
     "views/view_page.tsx": ("consequence", "the worst finding of a page begins its sentence"),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
-    "views/parameters.tsx": ("device phase", "parameters of a whole page"),
+    "views/parameters.tsx": ("device phase step", "parameters of a whole page, and what a field of one asks for"),
 }
 """Columns that a file, or a folder, knows by their names, and why; `*`: any."""
 

@@ -76,6 +76,7 @@ def test_the_catalogue_says_where_a_view_is_drawn_and_as_what():
         "series": ("row",),
         "marks": None,
         "is_stacked": False,
+        "means": (),
     }
     assert described["comparable_columns"] == ["calls"]
     assert not any(described[name] for name in ("slices", "time", "reference", "shows_path"))

@@ -82,8 +82,8 @@ export interface EntryFacts {
 
 /** What a table is drawn as: which of its columns make which part of the picture. */
 export type Picture =
-  | { kind: "tree"; parent: string; widths: string[]; folded: string | null; is_in_order: boolean }
-  | { kind: "lines"; values: string[]; series: string[]; marks: string | null; is_stacked: boolean }
+  | { kind: "tree"; parent: string; widths: string[]; folded: string | null; is_in_order: boolean; color: string }
+  | { kind: "lines"; values: string[]; series: string[]; marks: string | null; is_stacked: boolean; means?: string[] }
   | { kind: "heatmap"; down: string; across: string; parts: string[]; mark: string | null }
   | { kind: "histogram"; lower: string; upper: string; heights: string[] }
   | { kind: "bars"; lengths: string[] }
@@ -131,7 +131,7 @@ export type Picture =
     what_if: string | null;
   }
   | { kind: "step_columns" }
-  | { kind: "range_bars"; name: string; host: string; busy: string; idle: string }
+  | { kind: "range_bars"; name: string; host: string; busy: string; idle: string; span: string }
   | { kind: "stacked"; whole: string; parts: string[]; only: [string, string] | null };
 export type PictureOf<K extends Picture["kind"]> = Extract<Picture, { kind: K }>;
 
@@ -180,6 +180,8 @@ export interface ViewEntry {
   columns: Column[];
   key: string[];
   weight: string | null;
+  /** What all rows of the weight add up to, where other tables of the page add up to another time. */
+  whole?: string;
   picture: Picture | null;
   slices: Slices | null;
   time: RowTime | null;

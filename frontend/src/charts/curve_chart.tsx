@@ -12,6 +12,8 @@ import {
   meanOver,
   type Panel,
   panels,
+  type Parts,
+  partsOf,
   rowAt,
   span,
 } from "./curve_lines.ts";
@@ -79,7 +81,11 @@ function frameOf(values: Axis, [from, to]: [number, number], { width, height, ma
 }
 
 /** The outline of a line, and of the area below it down to zero; where nothing is known there is neither. */
-function outline({ times }: Panel, values: (number | null)[], { x, y }: Frame): { line: string; area: string } {
+function outline(
+  { times }: Pick<Panel, "times">,
+  values: (number | null)[],
+  { x, y }: Frame,
+): { line: string; area: string } {
   let [line, area, open] = ["", "", false];
   const close = (row: number) => {
     if (open) area += `H${x(times[row]!).toFixed(2)}V${y(0).toFixed(2)}Z`;
@@ -99,6 +105,27 @@ function outline({ times }: Panel, values: (number | null)[], { x, y }: Frame): 
   }
   close(values.length - 1);
   return { line, area };
+}
+
+const exactOutline = (panel: Panel, { drawn }: Line, frame: Frame) => outline(panel, drawn, frame);
+
+const PART = 2; // pixels of a part of a line that has more rows than there is room for
+
+const isDense = ({ lines, times }: Panel, { left, right }: Frame) =>
+  lines.some(({ means }) => means) && PART * times.length > right - left;
+
+/** The area between the lowest and the highest value of each part. */
+const band = ({ times, lows, highs }: Parts, { x, y }: Frame): string =>
+  lows.map((low, i) => {
+    const [left, right] = [times[i]!, times[i + 1]!].map((time) => x(time).toFixed(2));
+    return `M${left} ${y(low).toFixed(2)}H${right}V${y(highs[i]!).toFixed(2)}H${left}Z`;
+  }).join("");
+
+/** The means of a line's parts, and the band around them. */
+function denseOutline(panel: Panel, line: Line, frame: Frame): { line: string; area: string } {
+  const [begin, end] = [panel.times[0]!, panel.times.at(-1)!].map(frame.x) as [number, number];
+  const parts = partsOf(panel, line, Math.max(1, Math.round((end - begin) / PART)));
+  return { line: outline(parts, parts.means, frame).line, area: band(parts, frame) };
 }
 
 function Grid({ frame, values }: { frame: Frame; values: Axis }) {
@@ -187,12 +214,10 @@ interface PointedMoment {
 }
 
 function Lines({ panel, frame }: { panel: Panel; frame: Frame }) {
-  const outlines = useMemo(() => panel.lines.map(({ drawn }) => outline(panel, drawn, frame)), [
-    panel,
-    frame.left,
-    frame.right,
-    frame.base,
-  ]);
+  const outlines = useMemo(
+    () => panel.lines.map((line) => (isDense(panel, frame) ? denseOutline : exactOutline)(panel, line, frame)),
+    [panel, frame.left, frame.right, frame.base],
+  );
   if (panel.isStacked) { // each area covers those of the lines above it
     return outlines.map(({ area }, i) => <path key={i} class={`area stacked line${panel.lines[i]!.ink}`} d={area} />);
   }
@@ -390,7 +415,7 @@ export function Curves({ picture, table, ready, entry, scaledWith }: CurvesProps
     <div ref={box} class="curves">
       {width > 0 && drawn.map((panel, i) => (
         <figure key={panel.key} class="card">
-          <Head panel={panel} canZoom={canZoom} />
+          <Head panel={panel} canZoom={canZoom} isDense={isDense(panel, frameOf(axes[i]!, ends, size))} />
           <Plot
             panel={panel}
             frame={frameOf(axes[i]!, ends, size)}
@@ -406,13 +431,13 @@ export function Curves({ picture, table, ready, entry, scaledWith }: CurvesProps
 }
 
 /** The panel's title and the exact range of its values. */
-function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
+function Head({ panel, canZoom, isDense }: { panel: Panel; canZoom: boolean; isDense: boolean }) {
   const [from, to] = [panel.times[0]!, panel.times.at(-1)!];
   return (
     <figcaption>
       {panel.title && <b>{panel.title}</b>} {panel.lines.map((line) => {
         const range = extremes(panel, line, from, to);
-        const mean = panel.kind === "fraction" ? meanOver(panel, line, from, to) : null;
+        const mean = line.means || panel.kind === "fraction" ? meanOver(panel, line, from, to) : null;
         return range && (
           <span key={line.name}>
             {line.title} {[...new Set(range.map((value) => quantity(value, panel.kind)))].join(" to ")}
@@ -421,6 +446,7 @@ function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
           </span>
         );
       })}
+      {isDense && <span>Line: mean; band: lowest to highest</span>}
       {panel.notes.map(({ text, doc }) => <span key={text} class="note" data-tip={doc}>{text}</span>)}
       {canZoom && <span class="hint">Drag to zoom, double-click to reset</span>}
       <SavePicture title={panel.title || panel.lines.map(({ title }) => title).join(", ")} />

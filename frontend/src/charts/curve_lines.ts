@@ -12,6 +12,8 @@ export interface Line {
   /** The number of its color; of stacked lines it doesn't depend on which others there are. */
   ink: number;
   values: (number | null)[];
+  /** The mean until the next row, where rows are left out; else each value holds until then. */
+  means?: number[];
   /** Where the line is drawn: the values, on top of those of the lines behind it if they are stacked. */
   drawn: (number | null)[];
 }
@@ -63,6 +65,10 @@ export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">):
   return [...groups(series, ready.count)].flatMap(([key, rows]) => {
     const at = <T>(values: T[]) => rows.map((row) => values[row]!);
     const marked = picture.marks ? at(table.data[picture.marks]!) as (string | null)[] : rows.map(() => null);
+    const meansOf = (name: string) => {
+      const column = picture.means?.[picture.values.indexOf(name)];
+      return column ? at(table.data[column]!) as number[] : undefined;
+    };
     const notes = facts.filter(({ values }) => at(values).every((value) => value === true));
     return kinds.map((kind) => ({
       key: `${key} ${kind}`,
@@ -75,6 +81,7 @@ export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">):
         .filter(({ values }) => values.some((value) => picture.is_stacked ? value : value !== null))
         .map((line, i, lines) => ({
           ...line,
+          means: meansOf(line.name),
           ink: picture.is_stacked ? picture.values.indexOf(line.name) : i,
           drawn: picture.is_stacked ? stacked(lines.slice(i)) : line.values,
         })),
@@ -108,15 +115,52 @@ export function extremes({ times }: Panel, { values }: Line, from: number, to: n
 }
 
 /** The mean over the time from one moment to another in which a value holds, and the share of that; null if none does. */
-export function meanOver({ times }: Panel, { values }: Line, from: number, to: number): [number, number] | null {
+export function meanOver(
+  { times }: Panel,
+  { values, means = [] }: Line,
+  from: number,
+  to: number,
+): [number, number] | null {
   let sum = 0, whole = 0;
   for (const [row, value] of values.entries()) {
     const held = Math.min(to, times[row + 1] ?? -Infinity) - Math.max(from, times[row]!);
     if (value === null || held <= 0) continue;
-    sum += value * held;
+    sum += (means[row] ?? value) * held;
     whole += held;
   }
   return whole > 0 ? [sum / whole, whole / (to - from)] : null;
+}
+
+/** A line in equal parts of time. */
+export interface Parts {
+  times: number[];
+  means: number[];
+  lows: number[];
+  highs: number[];
+}
+
+/** The mean, the lowest and the highest value of a line in each of so many parts of the time of its rows. */
+export function partsOf({ times }: Panel, line: Line, count: number): Parts {
+  const { means, values } = line, from = times[0]!, pitch = (times.at(-1)! - from) / count;
+  const begins = Array.from({ length: count + 1 }, (_, i) => from + i * pitch);
+  const [sums, lows, highs] = [0, Infinity, -Infinity].map((value) => Array<number>(count).fill(value)) as [
+    number[],
+    number[],
+    number[],
+  ];
+  let part = 0;
+  for (let row = 0; row + 1 < times.length; row++) {
+    const value = values[row]!, until = times[row + 1]!;
+    for (let begin = times[row]!; begin < until;) {
+      while (part + 1 < count && begin >= begins[part + 1]!) part++;
+      const end = part + 1 < count ? Math.min(until, begins[part + 1]!) : until;
+      sums[part]! += means![row]! * (end - begin);
+      lows[part] = Math.min(lows[part]!, value);
+      highs[part] = Math.max(highs[part]!, value);
+      begin = end;
+    }
+  }
+  return { times: begins, means: [...sums, sums.at(-1)!].map((sum) => sum / pitch), lows, highs };
 }
 
 /** The row that makes a line by itself: the last one, whose value holds for no time, if the one before has none. */

@@ -47,6 +47,7 @@ const COLORS: Record<string, [color: string, percent: number]> = {
   Memcpy: ["--memcpy", 45],
   Memset: ["--memset", 60],
   Runtime: ["--runtime", 50],
+  annotation: ["--annotation", 45],
   DataLoader: ["--dataloader", 45],
   Operator: ["--cpu-exec", 42],
   Module: ["--module", 50],
@@ -66,11 +67,11 @@ function widthColumns(ready: Ready, { weight, picture }: DrawnTable["entry"]): D
   return candidates.filter((column) => column !== undefined && column.bar !== null) as DrawnColumn[];
 }
 
-/** The color of each row; without kinds all rows are modules. */
-function colorPicker(ready: Ready): (row: number) => number {
+/** The color of each row; without kinds all have one. */
+function colorPicker(ready: Ready, color: string): (row: number) => number {
   const kinds = ready.columns.find(({ name }) => name === "kind")?.values;
   const byKind = kinds?.map((kind) => Math.max(KINDS.indexOf(String(kind)), -1)) ?? [];
-  return (row) => kinds ? (byKind[row]! < 0 ? KINDS.length - 1 : byKind[row]!) : KINDS.indexOf("module");
+  return (row) => kinds ? (byKind[row]! < 0 ? KINDS.length - 1 : byKind[row]!) : KINDS.indexOf(color);
 }
 
 function placeOf(ready: Ready, row: number): string {
@@ -412,7 +413,7 @@ export function FlameGraph({ tree, picture, ...drawn }: DrawnTable & { tree: Tre
   const look = useMemo((): Look => ({
     labelOf: (part, box) => labelOf(part, box, ready.nameOf),
     colors: FILLS,
-    colorOf: colorPicker(ready),
+    colorOf: colorPicker(ready, picture.color),
     matches: matches && ((row) => matches.has(row)),
   }), [ready, matches]);
   if (!flame) return null;

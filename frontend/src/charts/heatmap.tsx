@@ -211,7 +211,7 @@ export function Heatmap(
     width,
     lineHeight,
   };
-  const { low, high } = colorRange(column.values);
+  const { low, high, isWidened } = colorRange(column.values);
   return (
     <figure class="card heat">
       <figcaption>
@@ -230,6 +230,7 @@ export function Heatmap(
       <p class="scale">
         <b>{column.title} {scale.unit}</b>
         {cell(low, column.kind, scale)}
+        {isWidened && " (80 % of the largest)"}
         <i style={{ background: `linear-gradient(90deg, ${colorAt(PALEST)}, ${colorAt(DARKEST)})` }} />
         {cell(high, column.kind, scale)} <span class="quiet">{column.doc}</span>
       </p>

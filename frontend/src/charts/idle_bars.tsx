@@ -2,7 +2,7 @@
 
 import { h } from "preact";
 import type { PictureOf } from "../api/types.ts";
-import { exact, percent, quantity, scaled, scaleFor, unbroken, type Value } from "../format/numbers.ts";
+import { exact, percent, type Scale, scaled, scaleFor, unbroken, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
 import { mostCauses, timePart } from "../format/time_parts.ts";
@@ -32,7 +32,14 @@ interface Bar {
 }
 
 const idleOf = ({ whole, busy }: Bar) => whole - busy;
-const timeOf = (ns: number) => quantity(ns, "duration");
+
+/** The unit of all times of a picture: up to 10 s in ms, since those next to a large one would be zeros in seconds. */
+function unitFor(ns: number): Scale {
+  const scale = scaleFor("duration", [ns]);
+  return scale.unit === "s" && ns < 1e10 ? { unit: "ms", divisor: 1e6, decimals: 1 } : scale;
+}
+
+const inUnit = (ns: number, scale: Scale) => `${scaled(ns, scale)} ${scale.unit}`;
 
 function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: PictureOf<"stacked">): Bar[] {
   const [column, value] = only ?? [whole];
@@ -61,15 +68,15 @@ function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: Picture
 }
 
 /** The answer: how much of the communication costs time. */
-function Exposure({ bar: { label, whole, busy, communication, exposed } }: { bar: Bar }) {
+function Exposure({ bar: { label, whole, busy, communication, exposed }, scale }: { bar: Bar; scale: Scale }) {
   return (
     <p class="answer">
       {unbroken(
         communication
           ? `${label}: computation hides ${percent(1 - exposed / communication)} % of communication. ${
-            timeOf(exposed)
+            inUnit(exposed, scale)
           } of ` +
-            `${timeOf(communication)} is exposed, ${percent(exposed / whole)} % of the time.`
+            `${inUnit(communication, scale)} is exposed, ${percent(exposed / whole)} % of the time.`
           : `${label} computes for ${percent(busy / whole)} % of the time. No communication ran on it; calls of the ` +
             "host don't count here.",
       )}
@@ -82,14 +89,14 @@ const unexplained = (share: number) =>
   share === 1 ? ", and nothing says why." : `. For ${percent(share)} % of that, nothing says why.`;
 
 /** The answer: how long the device was idle, the causes of half of that, and that much of the rest isn't computation. */
-function Sentence({ bar }: { bar: Bar }) {
+function Sentence({ bar, scale }: { bar: Bar; scale: Scale }) {
   const idle = idleOf(bar), share = bar.exposed / bar.whole;
   const only = share >= MENTIONED ? `communication runs and nothing computes for ${percent(share)} %` : "";
   if (idle < NOTHING_IDLE * bar.whole) {
     return <p class="answer">{`${bar.label} was ${only ? `never idle, but ${only} of` : "busy all"} the time.`}</p>;
   }
   const causes = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
-  const length = `for ${timeOf(idle)} of ${timeOf(bar.whole)} (${percent(idle / bar.whole)} %)`;
+  const length = `for ${inUnit(idle, scale)} of ${inUnit(bar.whole, scale)} (${percent(idle / bar.whole)} %)`;
   const answer = causes[0]!.id === "not_shown_ns"
     ? `ran nothing that was recorded ${length}${unexplained(causes[0]!.value / idle)}`
     : `was idle ${length}. ${mostCauses(causes, idle)}.`;
@@ -116,16 +123,18 @@ export function IdleBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
   const bars = barsIn(drawn, picture).sort((a, b) => idleOf(b) / b.whole - idleOf(a) / a.whole);
   const [first] = bars;
   if (!first) return null;
-  const scale = scaleFor("duration", [idleOf(first)]);
+  const scale = unitFor(idleOf(first)), Headline = first.communication === undefined ? Sentence : Exposure;
   return (
     <figure class="card idle-bars">
-      {first.communication === undefined ? <Sentence bar={first} /> : <Exposure bar={first} />}
+      <div data-tip={drawn.table.columns.find(({ name }) => name === picture.whole)?.doc}>
+        <Headline bar={first} scale={scale} />
+      </div>
       {bars.slice(0, MOST_BARS).map((bar) => <Row key={bar.label} bar={bar} isLabeled={bars.length > 1} />)}
       <ul>
         {first.parts.map(({ name, color, value }) => (
           <li key={name}>
             <Swatch color={color} />
-            {name} <b data-tip={exact(value, "duration")}>{scaled(value, scale)} {scale.unit}</b>
+            {name} <b data-tip={exact(value, "duration")}>{inUnit(value, scale)}</b>
             <span class="quiet">{percent(value / first.whole)} %</span>
           </li>
         ))}

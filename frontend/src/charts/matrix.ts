@@ -51,15 +51,16 @@ export const nameOf = ([first, last]: [string, string]): string => first === las
 const LEAST = 0.8; // of the largest value: smaller differences stay pale
 
 /** The range of the color scale. Values that differ little are drawn alike, so that noise doesn't stand out. */
-export function colorRange(values: Iterable<Value>): { low: number; high: number } {
+export function colorRange(values: Iterable<Value>): { low: number; high: number; isWidened: boolean } {
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
     if (typeof value !== "number") continue;
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
-  if (low > high) return { low: 0, high: 0 };
-  return { low: Math.min(low, high > 0 ? high * LEAST : low), high };
+  if (low > high) return { low: 0, high: 0, isWidened: false };
+  const isWidened = high > 0 && high > low && low > high * LEAST;
+  return { low: isWidened ? high * LEAST : low, high, isWidened };
 }
 
 const BEND = 0.6; // so that one wild cell doesn't leave all others white

@@ -20,20 +20,25 @@ export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: Picture
   const { table: { data }, rows: { rows } } = drawn, scope = useTableScope();
   const first = Array.from(rows.slice(0, MOST));
   const time = (name: string, row: number) => Number(data[name]?.[row] ?? 0);
-  const [host, busy, idle] = [
+  const [host, busy, other, idle] = [
     { ...timePart("host_annotation"), name: "Host" },
     { ...timePart("busy_ns"), name: `${deviceNoun()} busy` },
+    { ...timePart("other"), name: `${deviceNoun()} busy with other work` },
     { ...timePart("idle_ns"), name: `${deviceNoun()} idle in between` },
   ];
+  const onDevice = (row: number) => {
+    const [own, none, span] = [picture.busy, picture.idle, picture.span].map((name) => time(name, row));
+    return [{ ...busy!, value: own! }, { ...other!, value: span! - own! - none! }, { ...idle!, value: none! }];
+  };
   const bars = first.map((row) => ({
     row,
     name: readableName(String(data[picture.name]![row])),
     lines: [
       [{ ...host!, value: time(picture.host, row) }],
-      [{ ...busy!, value: time(picture.busy, row) }, { ...idle!, value: time(picture.idle, row) }],
+      onDevice(row),
     ].map((parts) => ({ parts, whole: parts.reduce((sum, { value }) => sum + value, 0) })),
   }));
-  const hasDevice = bars.some(({ lines }) => lines[1]!.whole > 0);
+  const onDevices = [busy!, other!, idle!].filter((_, i) => bars.some(({ lines }) => lines[1]!.parts[i]!.value > 0));
   const longest = Math.max(1, ...bars.flatMap(({ lines }) => lines.map(({ whole }) => whole))) * 1.12;
   return (
     <figure class="card idle-bars ranges">
@@ -63,7 +68,7 @@ export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: Picture
         </div>
       ))}
       <figcaption>
-        <Legend parts={hasDevice ? [host!, busy!, idle!] : [host!]} />
+        <Legend parts={[host!, ...onDevices]} />
         {rows.length > MOST && <>The first {MOST} of {decimal(rows.length)} rows</>}
         <SavePicture title={drawn.entry.title} />
       </figcaption>

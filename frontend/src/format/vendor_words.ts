@@ -9,10 +9,12 @@ export const TENSOR_CORES = "tensor cores";
 export const matrixUnits = signal(TENSOR_CORES);
 
 /** A title or a definition in these words. */
-export const inVendorWords = (text: string): string =>
-  matrixUnits.value === TENSOR_CORES
-    ? text
-    : text.replaceAll(TENSOR_CORES, matrixUnits.value).replace(/^TC\b/, capitalized(matrixUnits.value));
+export function inVendorWords(text: string): string {
+  const units = matrixUnits.value, noun = deviceNoun();
+  if (units === TENSOR_CORES) return text;
+  return text.replaceAll(TENSOR_CORES, units).replace(/^TC\b/, capitalized(units))
+    .replace(/\bGPU(?=s?\b)/g, (_, at) => at && noun === "Device" ? "device" : noun);
+}
 
 /** What people call the devices: a GPU, unless their vendor makes others, or isn't known. */
 export function deviceNoun(): string {

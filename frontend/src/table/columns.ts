@@ -75,6 +75,12 @@ function bar({ kind }: Column, values: Value[]): DrawnColumn["bar"] {
   return { of, meaning: `A full bar is the largest value, ${quantity(of, kind)}.` };
 }
 
+/** The middle one of the amounts that there are. */
+const middleOf = (values: Value[]): number => {
+  const amounts = values.filter((value) => typeof value === "number" && value).map((value) => Math.abs(Number(value)));
+  return Float64Array.from(amounts).sort()[amounts.length >> 1] ?? 0;
+};
+
 /** The unit of the columns that are compared with this one: sums with sums, and means with longest ones. */
 function scaleOf({ kind, adds_up, shown_as }: Column, values: Value[], { columns, data }: Table): Scale {
   if (shown_as === "own unit") return scaleFor(kind, values);
@@ -85,6 +91,8 @@ function scaleOf({ kind, adds_up, shown_as }: Column, values: Value[], { columns
   const isInMs = kind === "duration" && like.unit === "s" && all.length > 1 &&
     !all.some((value) => Number(value) >= 1e10);
   // And rates up to 10 TB/s in GB/s, next to those of copies from the host.
+  const isInMib = kind === "bytes" && like.unit === "GiB" && middleOf(all) < 2 ** 30 / 100;
+  if (isInMib) return scaleFor(kind, values, { unit: "MiB", divisor: 2 ** 20, decimals: 1 });
   const isInGb = kind === "byte_rate" && like.unit === "TB/s" && all.some((value) => value && Number(value) < 1e10) &&
     !all.some((value) => Number(value) >= 1e13);
   if (isInGb) return scaleFor(kind, values, { unit: "GB/s", divisor: 1e9, decimals: 1 });

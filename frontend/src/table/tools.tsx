@@ -75,7 +75,8 @@ export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
   const shown = rows.length === ready.count
     ? plural(rows.length, "row")
     : `${decimal(rows.length)} of ${plural(ready.count, "row")}`;
-  const hidden = [...ready.emptyColumns, ...hiddenColumns(ready, useTableScope())];
+  const scope = useTableScope(), { entry } = scope;
+  const hidden = [...ready.emptyColumns, ...hiddenColumns(ready, scope)];
   return (
     <p class="sums" role="status">
       <b>{shown}</b>
@@ -83,6 +84,7 @@ export function Sums({ ready, rows }: { ready: Ready; rows: Uint32Array }) {
         sum !== 0 && (
           <span key={name}>
             {title} <b>{text}</b>
+            {name === entry.weight && entry.whole && rows.length === ready.count && ` of ${entry.whole}`}
           </span>
         )
       )}

@@ -14,7 +14,8 @@ import { startViewport, zoomToRange } from "./state/viewport_state.ts";
 import { PathChoice, PathState } from "./toolbar/critical_path.tsx";
 import { PerfettoButton } from "./toolbar/perfetto_dialog.tsx";
 import { WorkersChoice, WorkersState } from "./toolbar/workers_choice.tsx";
-import { missing, TIMELINE } from "../app/router.ts";
+import { catalogue, missing, openView, TIMELINE } from "../app/router.ts";
+import { LinkTo } from "../ui/link.tsx";
 import { Failure, Notice, Skeleton } from "../ui/status.tsx";
 
 /** Starts following the address and loading what it names; returns a function that stops. */
@@ -29,9 +30,13 @@ export function TimelinePage({ badge }: { badge: ComponentChildren }) {
   const own = unready.value.find(([worker]) => worker === main.value)?.[1];
   const hint = missing.value[TIMELINE.id];
   if (hint) {
+    const ofSnapshot = catalogue.value.find(({ id, is_of_snapshot, place }) =>
+      is_of_snapshot && place.kind === "tab" && !(id in missing.value)
+    );
     return (
       <Notice title={`${TIMELINE.title}: not in this trace`}>
         <p>{hint}</p>
+        {ofSnapshot && <LinkTo open={() => openView(ofSnapshot.id)}>{ofSnapshot.entry.title}</LinkTo>}
       </Notice>
     );
   }

@@ -104,7 +104,7 @@ def _run(answer: Answer) -> Iterator[Block]:
         (
             visible(row["worker"]),
             text.time(row["mean_without_waiting_ns"]),
-            text.time(row["mean_wait_ns"]),
+            text.time(row["mean_exposed_wait_ns"]),
             row["verdict"],
         )
         for row in answer.rows.get("stragglers", ())

@@ -46,11 +46,11 @@ class PaceOfOthers:
         waits = [
             (row, max(others[row["step"]]))
             for row in complete_steps(rank_steps, worker)
-            if row["wait_ns"] is not None and row["step"] in others
+            if row["exposed_wait_ns"] is not None and row["step"] in others
         ]
         if not waits:
             return None
-        mean_wait_ns = sum(row["wait_ns"] for row, _ in waits) / len(waits)
+        mean_wait_ns = sum(row["exposed_wait_ns"] for row, _ in waits) / len(waits)
         slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
         most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
         count = len({row["worker"] for row in rank_steps} - {worker})

@@ -318,7 +318,7 @@ def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording:
     if bubble is None or kind is None or kind.name not in PEER_TO_PEER or is_said:
         return claim
     steps = complete_steps(rank_steps, recording.worker)
-    waits = [row["wait_ns"] for row in steps if row["wait_ns"] is not None]
+    waits = [row["exposed_wait_ns"] for row in steps if row["exposed_wait_ns"] is not None]
     wait_ns = sum(waits) / len(waits) if waits else 0
     if wait_ns < MOSTLY * (claim.saving_ns or 0):
         return claim
@@ -363,7 +363,7 @@ def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
     typical_ns = median(row["exposed_transfer_ns"] for row in steps)
     slow = [row for row in steps if row["exposed_transfer_ns"] > _SLOW * max(1, typical_ns)]
     more_ns = sum(row["exposed_transfer_ns"] - typical_ns for row in slow)
-    if not slow or more_ns < MOSTLY * sum(row["wait_ns"] + row["exposed_transfer_ns"] for row in steps):
+    if not slow or more_ns < MOSTLY * sum(row["exposed_wait_ns"] + row["exposed_transfer_ns"] for row in steps):
         return whole
     there_ns = median(row["exposed_transfer_ns"] for row in slow)
     names = ", ".join([*(row["step"] for row in slow[:_MOST_STEPS]), *(["…"] if len(slow) > _MOST_STEPS else [])])
@@ -385,9 +385,11 @@ def _transfers(claim: Claim, frames: Frames, worker: str) -> Transfers | None:
     known_ns = sum(row["total_ns"] for row in calls if row["is_transfer_known"])
     if not steps or not known_ns or known_ns < _NEARLY_ALL * sum(row["total_ns"] for row in calls):
         return None
-    if any(row["wait_ns"] is None for row in steps):
+    if any(row["exposed_wait_ns"] is None for row in steps):
         return None
-    wait, transfer = (sum(row[name] for row in steps) / len(steps) for name in ("wait_ns", "exposed_transfer_ns"))
+    wait, transfer = (
+        sum(row[name] for row in steps) / len(steps) for name in ("exposed_wait_ns", "exposed_transfer_ns")
+    )
     return Transfers(wait, transfer, _fastest_transfer(calls, exposure.kind.name) if exposure.kind else None)
 
 

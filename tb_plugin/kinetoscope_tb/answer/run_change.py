@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .recording import Views
 
 _LEAST_FRAC = 0.02  # of the step: less isn't worth a word
-_PARTS = {"waiting for other ranks": "wait_ns", "moving data": "exposed_transfer_ns"}
+_PARTS = {"waiting for other ranks": "exposed_wait_ns", "moving data": "exposed_transfer_ns"}
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RunSide:
     @property
     def steps(self) -> pl.DataFrame:
         """The complete steps of all ranks whose waits are known, as in the view `rank_steps`."""
-        return self.frames["rank_steps"].filter("is_complete", pl.col("wait_ns").is_not_null())
+        return self.frames["rank_steps"].filter("is_complete", pl.col("exposed_wait_ns").is_not_null())
 
 
 def run_side(worker: str, ranks: Ranks, views: Views, answer_of: Callable[[str], Answer | None]) -> RunSide:

@@ -30,3 +30,18 @@ def corners(at: NDArray[np.int64], value: NDArray[Any], most: int) -> NDArray[np
     last = np.append(first[1:], at.size) - 1
     by_value = np.lexsort((value, slice_of))  # within each slice from the lowest to the highest
     return np.unique(np.concatenate([first, last, by_value[first], by_value[last]]))
+
+
+def means_between(at: NDArray[np.int64], value: NDArray[Any], points: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the mean of a step curve from each of some of its points to the next; the last has its own value.
+
+    Args:
+        at: When the curve takes each value, in order.
+        value: The values; each holds until the next point.
+        points: Indices of points, in order, the last one among them.
+    """
+    sums = np.append(0, np.cumsum(value[:-1] * np.diff(at)))[points]
+    means = value[points].astype(np.float64)
+    lengths = np.diff(at[points])
+    np.divide(np.diff(sums), lengths, out=means[:-1], where=lengths > 0)
+    return means

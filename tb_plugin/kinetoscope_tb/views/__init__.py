@@ -61,6 +61,7 @@ EVERY_VIEW = Views(
     "device.gaps",
     "device.gap_culprits",
     "device.queue_length",
+    "device.queue_length_summary",
     "host.launches",
     "host.launches_summary",
     "host.launch_durations",

@@ -140,7 +140,7 @@ def test_the_bubble_of_equal_stages_is_that_of_the_schedule(stages, micro_batche
     assert rows.select("worker", "step", "total_ns", "computation_ns").equals(
         steps.select("worker", "step", "total_ns", "computation_ns")
     )
-    assert rows["bubble_ns"].to_list() == steps["wait_ns"].to_list()
+    assert rows["bubble_ns"].to_list() == steps["exposed_wait_ns"].to_list()
     assert (rows["waits_for_ns"].fill_null(0) <= rows["bubble_ns"]).all()
     assert first["waits_for"].to_list() == [1] * 3
     assert set(rows.filter(rank=stages - 1)["waits_for"]) == {stages - 2}
@@ -152,7 +152,7 @@ def test_a_receive_that_lasts_longer_than_its_send_waits_for_the_stage_before():
     second = [("recv", 0, 5_000, 950_000), ("compute", 950_000, 990_000)]
     run = run_of([first, second])
     steps = RUN_VIEWS["rank_steps"].run(run).filter(rank=1)
-    assert steps.select("wait_ns", "exposed_transfer_ns").rows() == [(905_000, 40_000)] * 3
+    assert steps.select("exposed_wait_ns", "exposed_transfer_ns").rows() == [(905_000, 40_000)] * 3
     waits = RUN_VIEWS["rank_waits"].run(run).filter(rank=1)
     assert waits["wait_ns"].to_list() == [905_000] * 3
     (row,) = RUN_VIEWS["run_advice"].run(run).rows(named=True)

@@ -139,14 +139,14 @@ def test_steps_consist_of_own_time_and_wait_and_of_their_parts(run):
     rows = RUN_VIEWS["rank_steps"].run(run)
     parts = ["computation_ns", "exposed_communication_ns", "exposed_copies_ns", "idle_ns"]
     assert rows.filter(pl.sum_horizontal(parts) != pl.col("total_ns")).is_empty()
-    assert rows.filter(pl.col("without_waiting_ns") + pl.col("wait_ns") != pl.col("total_ns")).is_empty()
+    assert rows.filter(pl.col("without_waiting_ns") + pl.col("exposed_wait_ns") != pl.col("total_ns")).is_empty()
 
 
 def test_the_wait_of_a_rank_that_was_recorded_alone_is_unknown():
     alone = Ranks("r", run_of(simulated(Truth(ranks=2))).members[:1])
     rows = RUN_VIEWS["rank_steps"].run(alone)
     assert rows["exposed_communication_ns"].sum() > 0
-    assert rows["wait_ns"].null_count() == rows["without_waiting_ns"].null_count() == rows.height
+    assert rows["exposed_wait_ns"].null_count() == rows["without_waiting_ns"].null_count() == rows.height
     assert rows["exposed_transfer_ns"].to_list() == rows["exposed_communication_ns"].to_list()
 
 
@@ -215,6 +215,15 @@ def test_who_waits_at_each_collective_is_what_the_collectives_say():
     assert joined["total_wait_ns"].equals(joined["total_wait_ns_right"])
     assert joined["last"].equals(joined["last_right"], null_equal=True)
     assert waits["is_last"].sum() > 0
+    unknown = set(collectives.filter(pl.col("last").is_null())["number"])
+    assert set(number.filter(waits["is_last"].is_null())) <= unknown
+    assert waits["noise_ns"].equals(waits.select(number=number).join(collectives, "number", "left")["noise_ns"])
+
+
+def test_where_nothing_says_who_was_last_no_rank_is_said_not_to_be():
+    waits = RUN_VIEWS["rank_waits"].run(run_of(simulated(Truth(ranks=3, missing=(2,), late={(1, None): 5_000_000}))))
+    assert waits.height > 0
+    assert waits["is_last"].null_count() == waits.height
 
 
 def test_the_late_one_starts_its_steps_no_later_than_the_collective_lets_it():
@@ -228,9 +237,9 @@ def test_waits_for_a_rank_that_is_slow_at_times_show_in_the_average_step():
     run = run_of(simulated(truth))
     rows = {row["worker"]: row for row in RUN_VIEWS["stragglers"].run(run).rows(named=True)}
     assert [rows[name]["verdict"] for name in ("rank0", "rank1")] == ["waits", "slow at times"]
-    assert rows["rank0"]["mean_wait_ns"] == pytest.approx(100_000_000 / 8, rel=0.01)
+    assert rows["rank0"]["mean_exposed_wait_ns"] == pytest.approx(100_000_000 / 8, rel=0.01)
     assert rows["rank1"]["part_in_slow_steps_ns"] == pytest.approx(50_000_000, rel=0.01)
-    assert rows["rank1"]["mean_cost_ns"] == pytest.approx(rows["rank0"]["mean_wait_ns"], rel=0.01)
+    assert rows["rank1"]["mean_cost_ns"] == pytest.approx(rows["rank0"]["mean_exposed_wait_ns"], rel=0.01)
     assert "; all of the difference is garbage collection." in RUN_VIEWS["run_advice"].run(run)["evidence"][0]
 
 
@@ -238,5 +247,9 @@ def test_starts_of_steps_are_on_one_clock_as_the_lags_are():
     run = run_of(simulated(Truth(ranks=3, steps=4, late={(1, None): 5_000_000}, offset_ns=(0, 7_000_000, -9_000_000))))
     steps, lags = (RUN_VIEWS[name].run(run).sort("worker", "step") for name in ("rank_steps", "pace"))
     assert steps["common_start_ns"].equals(lags["common_start_ns"])
+    late = lags.filter(pl.col("start_lag_ns") > 0)
+    errors = dict(RUN_VIEWS["clocks"].run(run).select("worker", pl.col("error_ns").fill_null(0)).rows())
+    assert (late["clock_error_ns"] >= pl.Series([errors[worker] for worker in late["worker"]])).all()
+    assert lags.filter(start_lag_ns=0)["clock_error_ns"].null_count() == 4
     first = (steps["worker"] == "rank0").to_list()
     assert [a == b for a, b in zip(steps["common_start_ns"], steps["own_start_ns"], strict=True)] == first

@@ -108,7 +108,7 @@ def test_lanes_are_busy_while_any_of_their_events_runs() -> None:
         ("process 1", "thread 1", 2, 30_000, "work"),
         ("process 1", "thread 2", 1, 10_000, "aside"),
     ]
-    assert table["busy_frac"].to_list() == [pytest.approx(30 / 110), pytest.approx(10 / 110)]
+    assert table["recording_share_frac"].to_list() == [pytest.approx(30 / 110), pytest.approx(10 / 110)]
 
 
 def test_a_recording_of_viztracer_is_its_own(tmp_path) -> None:
@@ -153,7 +153,7 @@ def test_torch_s_own_recordings_have_lanes_too() -> None:
 def test_no_lane_is_busy_longer_than_the_recording() -> None:
     trace = TraceBuilder().op("a", 50, 10).python("main.py(1): main", 0, 100).build()
     assert trace.window == (50, 60)
-    assert compute(VIEWS["lanes"], trace, {})["busy_frac"].to_list() == [1]
+    assert compute(VIEWS["lanes"], trace, {})["recording_share_frac"].to_list() == [1]
 
 
 def test_counters_alone_have_a_length() -> None:

@@ -1,10 +1,12 @@
 import polars as pl
+import pytest
 
 from kinetoscope_tb.names.calls import allocates, synchronizes
 from kinetoscope_tb.views.device.exposed_time import exposed_time
 from kinetoscope_tb.views.device.gaps import gaps
 from kinetoscope_tb.views.device.idle import idle
 from kinetoscope_tb.views.device.queue_length import queue_length
+from kinetoscope_tb.views.device.queue_length_summary import queue_length_summary
 from support.build import TraceBuilder, same
 
 CAUSES = "busy_ns  host_late_ns  launch_latency_ns  dependency_ns  blocked_copy_ns  graph_launch_ns  not_shown_ns  unexplained_ns"
@@ -283,27 +285,81 @@ def test_a_queue_grows_with_each_launch_and_shrinks_as_rows_begin():
     same(
         queue_length(trace),
         """
-        device  stream  at_ns  queued
-        0       7       0      1
-        0       7       5      3
-        0       7       10     2
-        0       7       40     1
-        0       7       45     0
-        0       8       5      1
-        0       8       40     0
+        device  stream  at_ns  queued  mean_queued
+        0       7       0      1       1.0
+        0       7       5      3       3.0
+        0       7       10     2       2.0
+        0       7       40     1       1.0
+        0       7       45     0       0.0
+        0       7       50     0       0.0
+        0       8       0      0       0.0
+        0       8       5      1       1.0
+        0       8       40     0       0.0
+        0       8       50     0       0.0
         """,
     )
     same(
-        queue_length(trace, from_ns=7, to_ns=45),
+        queue_length(trace, from_ns=7, to_ns=45).drop("mean_queued"),
         """
         device  stream  at_ns  queued
         0       7       7      3
         0       7       10     2
         0       7       40     1
+        0       7       45     0
         0       8       7      1
         0       8       40     0
+        0       8       45     0
         """,
     )
+
+
+def test_where_changes_are_left_out_the_mean_until_the_next_row_stays(monkeypatch):
+    monkeypatch.setattr("kinetoscope_tb.views.device.queue_length.MOST_POINTS", 8)
+    builder = TraceBuilder().step(1, 0, 1_000)
+    for number in range(50):
+        builder.launch(20 * number, 2, number + 1).kernel("k", 20 * number + 5, 10, number + 1)
+    table = queue_length(builder.build())
+    assert table.height <= 8
+    held = table["at_ns"].diff().shift(-1).fill_null(0)
+    assert (table["mean_queued"] * held).sum() == pytest.approx(50 * 5)
+    assert table["queued"].max() == 1
+
+
+def queue_sentence(*parts, window=100_000):
+    return queue_length_summary(built(*parts, window=window).build()).rows(named=True)
+
+
+def test_a_host_that_is_late_is_said_to_rarely_run_ahead():
+    (row,) = queue_sentence(queued(20_000, launched=15_000), queued(90_000, launched=85_000, number=2))
+    assert row["title"] == (
+        "The host rarely runs ahead of GPU 0: nothing is queued on stream 7 for 90 % of the time, 90 µs of 100 µs."
+    )
+    assert row["evidence"] == (
+        "Because the host is late, GPU 0 is idle for 70 µs. "
+        "At most 1 of the stream's kernels, copies and fills was queued at once."
+    )
+    late = idle(
+        built(queued(20_000, launched=15_000), queued(90_000, launched=85_000, number=2), window=100_000).build()
+    )
+    assert late["host_late_ns"][0] == 70_000
+
+
+def test_a_host_that_runs_ahead_is_said_to_whatever_other_streams_wait_for():
+    (row,) = queue_sentence(
+        queued(20_000, launched=0, dur=40_000),
+        queued(60_000, launched=2_000, dur=30_000, number=2),
+        queued(98_000, launched=4_000, dur=1_000, number=3),
+        queued(10_000, launched=9_000, dur=1_000, number=4, stream=20),
+    )
+    assert row["title"] == (
+        "The host mostly runs ahead of GPU 0: nothing is queued on stream 7 for 2 % of the time, 2 µs of 100 µs."
+    )
+    assert row["evidence"].startswith("Because the host is late, GPU 0 is ")
+    assert row["evidence"].endswith("At most 3 of the stream's kernels, copies and fills were queued at once.")
+
+
+def test_without_the_calls_that_launch_nothing_is_said_of_queues():
+    assert queue_length_summary(built(lambda builder: builder.kernel("lone", 10, 5)).build()).is_empty()
 
 
 def test_what_the_name_of_a_call_tells():

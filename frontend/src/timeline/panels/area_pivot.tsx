@@ -31,6 +31,7 @@ const FLAMES: Picture & { kind: "tree" } = {
   widths: [],
   folded: null,
   is_in_order: false,
+  color: "",
 };
 const LARGEST_FIRST = [{ name: "total_ns", descending: true }];
 const TITLES: Record<Side, string> = { device: "GPU", host: "Host" };

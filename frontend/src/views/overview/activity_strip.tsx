@@ -61,18 +61,17 @@ function KindLegend({ strips }: { strips: Strip[] }) {
   );
 }
 
-/** The length of a gap, and its cause where one has most of it and there is room. */
+/** Where there is room, the length of a gap over a line as long as it, and the cause that has most of it. */
 function GapLabel({ gap: { x, width, length, cause, color }, height }: { gap: WideGap; height: number }) {
+  if (height < 28 || textWidth(quantity(length, "duration"), 11) >= width - 8) return null;
   const hasCause = cause && width >= CAUSE_PX && height >= 40 && textWidth(cause, 11) < width - 8;
   return (
     <g>
       <rect x={x} y={height - 3} width={width} height={3} style={{ fill: color }} />
-      {height >= 28 && textWidth(quantity(length, "duration"), 11) < width - 8 && (
-        <text x={x + width / 2} y={hasCause ? height / 2 - 4 : height / 2 + 3} text-anchor="middle">
-          {quantity(length, "duration")}
-          {hasCause && <tspan x={x + width / 2} dy="14">{cause}</tspan>}
-        </text>
-      )}
+      <text x={x + width / 2} y={hasCause ? height / 2 - 4 : height / 2 + 3} text-anchor="middle">
+        {quantity(length, "duration")}
+        {hasCause && <tspan x={x + width / 2} dy="14">{cause}</tspan>}
+      </text>
     </g>
   );
 }

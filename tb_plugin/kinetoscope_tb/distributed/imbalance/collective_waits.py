@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...table import DURATION, Column
 from ..run import Ranks
+
+NOISE = Column(
+    DURATION,
+    "By how much the ends of the collective differ between ranks: a shorter wait doesn't tell who came first or last. "
+    "Three times `residual_ns` of the view Clocks.",
+    adds_up=False,
+)
+"""The column `noise_ns` of the views."""
 
 
 def collective_waits(ranks: Ranks) -> pl.DataFrame:
@@ -23,7 +32,7 @@ def collective_waits(ranks: Ranks) -> pl.DataFrame:
         total_wait_ns=pl.col("wait_ns").sum(),
         last=pl.when(is_whole & (is_last.sum() == 1)).then(pl.col("member").filter(is_last).first()),
         first=pl.when(is_whole & ~is_last.all()).then(pl.col("member").sort_by("wait_ns").last()),
-        noise_ns=pl.col("noise_ns").first(),
+        noise_ns=pl.col("noise_ns").first().cast(pl.Int64),
     )
     rows = (
         ranks.matches.join(waits, "match", "left", maintain_order="left")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...names.collectives import SYNCHRONIZING
+from ..clocks.offsets import COLLECTIVES, MEASURED, REFERENCE
 from ..run import Ranks
 from .uneven_inputs import uneven_elements
 
@@ -37,10 +38,19 @@ def step_rows(ranks: Ranks) -> pl.DataFrame:
 
 
 def start_lags(ranks: Ranks) -> pl.DataFrame:
-    """STEPS with `member`, `common_start_ns` on the first rank's clock, and `start_lag_ns` after the first to begin."""
+    """STEPS with the start of each step on the first rank's clock.
+
+    `common_start_ns`; `start_lag_ns`, after the first rank to begin; `clock_error_ns`, of both clocks: null if unknown.
+    """
+    source, error = pl.col("source"), pl.col("error_ns").round().cast(pl.Int64)
+    known_error = pl.when(source.is_in([MEASURED, COLLECTIVES])).then(error)
+    errors = ranks.clocks.select("member", error_ns=pl.when(source == REFERENCE).then(0).otherwise(known_error))
     steps = ranks.steps.with_columns(common_start_ns=ranks.on_one_clock(ranks.steps, "start_ns"))
     lag = pl.col("common_start_ns") - pl.col("common_start_ns").min().over("step")
-    return steps.with_columns(start_lag_ns=lag)
+    of_both = pl.col("error_ns") + pl.col("error_ns").sort_by("common_start_ns").first().over("step")
+    return steps.join(errors, "member", "left", maintain_order="left").with_columns(
+        start_lag_ns=lag, clock_error_ns=pl.when(lag > 0).then(of_both)
+    )
 
 
 def _waits(ranks: Ranks) -> pl.DataFrame:

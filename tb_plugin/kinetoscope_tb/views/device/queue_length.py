@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.downsample import corners
+from ...arrays.downsample import corners, means_between
+from ...arrays.intervals import Ints
 from ...measures.recording.contents import has_linked_work
 from ...measures.time.queues import queue_lengths
 from ...pictures import Lines
-from ...table import COUNT, ID, INSTANT, Column, Table
+from ...table import COUNT, ID, INSTANT, NUMBER, Column, Table
 from ...trace import Trace
 from ...view import RowTime, View
 
@@ -25,38 +26,50 @@ class QueueLength(Table):
     """How many launches wait in each stream's queue; if there are very many changes, those that a chart can show."""
 
     key = ("device", "stream", "at_ns")
-    picture = Lines(("queued",), series=("device", "stream"))
+    picture = Lines(("queued",), series=("device", "stream"), means=("mean_queued",))
 
     device = Column(ID, "Index of the device.")
     stream = Column(ID, "Number of the stream.")
-    at_ns = Column(INSTANT, "When the length changes.")
+    at_ns = Column(INSTANT, "When the length changes; and the start and the end of the recording, or of the range.")
     queued = Column(COUNT, "Kernels, copies and fills of the stream that were launched and haven't begun.")
+    mean_queued = Column(
+        NUMBER, "Mean of the same until the next row: another number if changes in between are left out."
+    )
 
 
 def queue_length(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """Streams in order, then time; with from_ns or to_ns, only that range, including the length at its start."""
+    """Streams in order, then time; with from_ns or to_ns, only that range, including the lengths at its ends."""
     frames = []
     for index, stream, at, length in queue_lengths(trace):
         if device not in (None, index):
             continue
-        at, length = _within(at, length, from_ns, to_ns)
+        at, length = _between(at, length, *_range(trace, at, from_ns, to_ns))
         points = corners(at, length, MOST_POINTS)
         columns = (np.full(points.size, index), np.full(points.size, stream), at[points], length[points])
-        frames.append(pl.DataFrame(dict(zip(QueueLength.schema(), columns, strict=True))))
+        means = means_between(at, length, points)
+        frames.append(pl.DataFrame(dict(zip(QueueLength.schema(), (*columns, means), strict=True))))
     return QueueLength.of(pl.concat(frames) if frames else pl.DataFrame(schema=QueueLength.schema()))
 
 
-def _within(
-    at: np.ndarray, length: np.ndarray, from_ns: int | None, to_ns: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    last = at.size if to_ns is None else int(np.searchsorted(at, to_ns))
-    if from_ns is None:
-        return at[:last], length[:last]
-    first = int(np.searchsorted(at, from_ns, "right"))
-    level = length[first - 1] if first else 0
-    return np.insert(at[first:last], 0, from_ns), np.insert(length[first:last], 0, level)
+def _range(trace: Trace, at: Ints, from_ns: int | None, to_ns: int | None) -> tuple[int, int]:
+    """The time to show: by default the recording, and launches that begin before its first event or end after it."""
+    begin, end = min(trace.window[0], int(at[0])), max(trace.window[1], int(at[-1]))
+    return begin if from_ns is None else from_ns, end if to_ns is None else to_ns
+
+
+def _between(at: Ints, length: Ints, begin: int, end: int) -> tuple[Ints, Ints]:
+    """The curve from one instant to another, with the lengths at both; a queue is empty until its first launch."""
+    first, last = np.searchsorted(at, begin, "right"), np.searchsorted(at, end)
+    before = length[first - 1] if first else 0
+    inside = slice(first, max(first, last))
+    until = [end] if end > begin else []
+    ends = np.searchsorted(at, end, "right")
+    return (
+        np.concatenate([[begin], at[inside], until]).astype(np.int64),
+        np.concatenate([[before], length[inside], [length[ends - 1] if ends else 0] * len(until)]).astype(np.int64),
+    )
 
 
 VIEW = View(

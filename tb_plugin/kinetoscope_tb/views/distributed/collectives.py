@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...distributed.contents import has_matches
-from ...distributed.imbalance.collective_waits import collective_waits
+from ...distributed.imbalance.collective_waits import NOISE, collective_waits
 from ...distributed.run import Ranks
 from ...table import BYTES, COUNT, DURATION, ID, TEXT, Column, Table
 from ...view import Part, View
@@ -39,13 +39,15 @@ class Collectives(Table):
     total_wait_ns = Column(DURATION, "Sum of the waits over its ranks.")
     last = Column(
         TEXT,
-        "The worker that came last; missing if ranks are missing, or if the next one came within the noise of the "
-        "ends: three times `residual_ns` of the view Clocks.",
+        "The worker that came last; missing if ranks are missing, if the next one came within `noise_ns`, and if ranks "
+        "may leave the collective early, as a broadcast or a reduction to one rank.",
     )
     first = Column(
         TEXT,
-        "The worker that came first and waited longest; missing if ranks are missing, or no wait exceeds that noise.",
+        "The worker that came first and waited longest; missing if ranks are missing, if no wait exceeds `noise_ns`, "
+        "and if ranks may leave early.",
     )
+    noise_ns = NOISE
 
 
 def collectives(ranks: Ranks) -> pl.DataFrame:

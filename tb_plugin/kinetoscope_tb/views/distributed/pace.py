@@ -26,7 +26,17 @@ class Pace(Table):
     worker = Column(TEXT, "The worker's name.")
     rank = Column(ID, "Its global rank.")
     step = Column(TEXT, "Number of the step.")
-    start_lag_ns = Column(DURATION, "Delay after the first rank.", adds_up=False)
+    start_lag_ns = Column(
+        DURATION,
+        "Delay after the first rank. Less than the error of the clocks doesn't tell which rank is first.",
+        adds_up=False,
+    )
+    clock_error_ns = Column(
+        DURATION,
+        "Error of the difference between its clock and that of the first rank, as in the view Clocks; missing of the "
+        "first rank, and if it is unknown.",
+        adds_up=False,
+    )
 
 
 def pace(ranks: Ranks) -> pl.DataFrame:

@@ -33,10 +33,18 @@ class PathAcrossRanksSegments(Table):
     number = Column(ID, "Number of the segment in its step: the first begins with the step, the last ends with it.")
     worker = Column(TEXT, "The worker that the path is on.")
     rank = Column(ID, "Its global rank.")
-    part = Column(TEXT, "Part, as in the critical path across ranks.", shown_as="time part")
+    part = Column(
+        TEXT,
+        "Part, as in the critical path across ranks. Before the step: from the start of the step on the rank that "
+        "ended it last to its start on the rank where the path begins, if that is later.",
+        shown_as="time part",
+    )
     dur_ns = Column(DURATION, "Time of this part in the segment; the order within the segment is unknown.")
     share_frac = Column(FRACTION, "The same / the step.")
-    start_ns = Column(INSTANT, "When the segment begins, in the worker's own trace.")
+    common_start_ns = Column(
+        INSTANT, "When the segment begins, on the clock of the first rank: the next one begins when it ends."
+    )
+    own_start_ns = Column(INSTANT, "The same in the worker's own trace and on its clock.")
     segment_ns = Column(DURATION, "Duration of the segment, with all its parts.", adds_up=False)
     since = Column(
         TEXT,
@@ -81,7 +89,8 @@ def _table(ranks: Ranks, paths: Paths, rows: pl.DataFrame) -> pl.DataFrame:
         part=pl.Series([PARTS[part] for part in rows["part"]], dtype=pl.String),
         dur_ns="dur_ns",
         share_frac=fraction(pl.col("dur_ns"), pl.lit(whole)),
-        start_ns="start_ns",
+        common_start_ns=ranks.on_one_clock(segments.select(pl.col("member").cast(pl.Int32), "start_ns"), "start_ns"),
+        own_start_ns="start_ns",
         segment_ns="segment_ns",
         since=ends["since"],
         until=ends["until"],
@@ -99,6 +108,6 @@ VIEW = View(
     within="recording",
     needs=has_several_workers,
     hint="A path across ranks needs at least two ranks. Record several ranks of a run at the same time.",
-    time=RowTime("start_ns", length="segment_ns", worker="worker"),
+    time=RowTime("own_start_ns", length="segment_ns", worker="worker"),
     shows_path=True,
 )

@@ -25,7 +25,7 @@ class RankSteps(Table):
         "worker",
         "step",
         parts=(
-            *("computation_ns", "exposed_transfer_ns", "wait_ns", "exposed_copies_ns"),
+            *("computation_ns", "exposed_transfer_ns", "exposed_wait_ns", "exposed_copies_ns"),
             *("idle_loading_ns", "idle_collecting_ns", "idle_other_ns"),
         ),
     )
@@ -40,7 +40,7 @@ class RankSteps(Table):
     )
     total_ns = Column(DURATION, "Length of the step's window.")
     without_waiting_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
-    wait_ns = Column(
+    exposed_wait_ns = Column(
         DURATION, "Waiting for other ranks at a collective, while nothing computes here; missing if unknown."
     )
     computation_ns = Column(
@@ -72,7 +72,7 @@ def rank_steps(ranks: Ranks) -> pl.DataFrame:
         .with_columns(exposed_transfer_ns=pl.col("exposed_communication_ns") - pl.col("wait_ns").fill_null(0))
         .join(roles(ranks), "member", "left", maintain_order="left")
         .sort("rank", "worker", "start_ns", maintain_order=True)
-        .rename({"start_ns": "own_start_ns"})
+        .rename({"start_ns": "own_start_ns", "wait_ns": "exposed_wait_ns"})
     )
     return RankSteps.of(rows.select(RankSteps.schema().names()).cast(RankSteps.schema()))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...distributed.contents import has_matches
-from ...distributed.imbalance.collective_waits import collective_waits
+from ...distributed.imbalance.collective_waits import NOISE, collective_waits
 from ...distributed.run import Ranks
 from ...pictures import Heatmap
 from ...table import BOOL, BYTES, DURATION, ID, TEXT, Column, Table
@@ -29,12 +29,16 @@ class RankWaits(Table):
     collective = Column(TEXT, "The collective: its number in the view Collectives, and its operation.")
     step = Column(TEXT, "The step in which it was called; missing between steps.")
     message_bytes = Column(BYTES, "Size of its message.")
-    wait_ns = Column(DURATION, "Time from the rank's arrival to that of the last one; at least, if ranks are missing.")
+    wait_ns = Column(
+        DURATION,
+        "Time from the rank's arrival to that of the last one, also while it computes; at least, if ranks are missing.",
+    )
     is_last = Column(
         BOOL,
-        "Whether it alone came last, so that the others waited for it; no if the next one came within the noise of the "
-        "ends: three times `residual_ns` of the view Clocks.",
+        "Whether it alone came last, so that the others waited for it; missing if that is unknown: the next one came "
+        "within `noise_ns`, or ranks may leave the collective early, as a broadcast or a reduction to one rank.",
     )
+    noise_ns = NOISE
 
 
 def rank_waits(ranks: Ranks) -> pl.DataFrame:
@@ -45,6 +49,7 @@ def rank_waits(ranks: Ranks) -> pl.DataFrame:
         "step",
         "message_bytes",
         "last",
+        "noise_ns",
         collective=pl.concat_str(pl.col("number").cast(pl.String), pl.lit(" "), "operation"),
     )
     rows = (
@@ -52,7 +57,7 @@ def rank_waits(ranks: Ranks) -> pl.DataFrame:
         .select("member", "wait_ns", number=pl.col("match").cast(pl.Int64))
         .join(collectives, "number")
         .join(ranks.workers.select("member", "worker", "rank"), "member")
-        .with_columns(is_last=(pl.col("worker") == pl.col("last")).fill_null(value=False))
+        .with_columns(is_last=pl.col("worker") == pl.col("last"))
         .sort("rank", "worker", "number")
         .unique(["worker", "number"], keep="first", maintain_order=True)
     )

@@ -53,7 +53,7 @@ class Stragglers(Table):
         "How much longer it takes than the slowest rank that isn't slow then, in the average step: the others' wait.",
     )
     mean_without_waiting_ns = Column(DURATION, "Its own time in the average step: without waiting for others.")
-    mean_wait_ns = Column(DURATION, "Its exposed wait in the average step.")
+    mean_exposed_wait_ns = Column(DURATION, "Its exposed wait in the average step.")
     slow_steps = Column(COUNT, "Number of steps in which its excess is beyond noise.")
     steps = Column(COUNT, "Number of compared complete steps.")
     threshold_ns = Column(
@@ -64,7 +64,8 @@ class Stragglers(Table):
 _COLUMNS = {
     "excess_ns": "typical_excess_ns",
     "part_ns": "part_in_slow_steps_ns",
-    **{name: f"mean_{name}" for name in ("cost_ns", "without_waiting_ns", "wait_ns")},
+    **{name: f"mean_{name}" for name in ("cost_ns", "without_waiting_ns")},
+    "wait_ns": "mean_exposed_wait_ns",
 }
 """The columns of a table that say which steps they are of, where VERDICTS has them for any."""
 

@@ -31,7 +31,7 @@ class Annotations(_Path, AnnotationCosts):
     """How long named ranges take on the host, and the GPU work launched inside them, by nesting."""
 
     key, weight = ("path",), "host_total_ns"
-    picture = Tree("parent_row", widths=("gpu_ns",))
+    picture = Tree("parent_row", widths=("gpu_ns",), color="annotation")
 
 
 def annotations(trace: Trace) -> pl.DataFrame:

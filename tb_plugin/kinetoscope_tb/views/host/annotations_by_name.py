@@ -22,7 +22,7 @@ class AnnotationsByName(AnnotationCosts):
     """
 
     key, weight = ("name",), "host_total_ns"
-    picture = RangeBars("name", host="host_total_ns", busy="gpu_ns", idle="gpu_idle_ns")
+    picture = RangeBars("name", host="host_total_ns", busy="gpu_ns", idle="gpu_idle_ns", span="gpu_span_ns")
 
 
 def annotations_by_name(trace: Trace) -> pl.DataFrame:

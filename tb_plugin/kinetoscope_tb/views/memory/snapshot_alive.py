@@ -119,7 +119,7 @@ def _alive(trace: Trace, snapshot: DeviceSnapshot, event: int, by: str) -> pl.Da
 VIEW = View(
     snapshot_alive,
     table=SnapshotAlive,
-    title="Alive in the snapshot",
+    title="What was alive",
     entry="Memory",
     place=Part("snapshot_levels"),
     needs=has_snapshot,

@@ -40,7 +40,9 @@ class Lanes(Table):
     lane = Column(TEXT, "Thread with its number, or the stream.")
     events = Column(COUNT, "Events with a duration.")
     busy_ns = Column(DURATION, "Time during which at least one of them runs; nested ones count once.", adds_up=False)
-    busy_frac = Column(FRACTION, "Busy time / time from the first event of the recording to the end of the last.")
+    recording_share_frac = Column(
+        FRACTION, "Busy time / time from the first event of the recording to the end of the last."
+    )
     largest_name = Column(TEXT, "The name whose events run longest.")
     largest_ns = Column(
         DURATION, "Time during which at least one event of that name runs; nested ones count once.", adds_up=False
@@ -53,7 +55,7 @@ def lanes(trace: Trace) -> pl.DataFrame:
     length = _length_ns(trace, [*on_threads, *on_streams])
     rows = [*_of_lanes(_threads(trace), on_threads), *_of_lanes(streams, on_streams)]
     table = pl.DataFrame(rows, list(Lanes.schema()), orient="row").with_columns(
-        busy_frac=pl.col("busy_ns") / length if length else pl.lit(None, pl.Float64)
+        recording_share_frac=pl.col("busy_ns") / length if length else pl.lit(None, pl.Float64)
     )
     return Lanes.of(table.cast(Lanes.schema()).sort("busy_ns", *_KEY, descending=[True, False, False]))
 

@@ -27,6 +27,7 @@ class Steps(Table):
 
     key, weight = ("step",), "total_ns"
     picture = StepColumns()
+    whole = "all steps, without the time between them"
 
     step = Column(
         TEXT,

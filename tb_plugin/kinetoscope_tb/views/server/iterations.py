@@ -22,6 +22,7 @@ class Iterations(Table):
 
     key, weight = ("iteration",), "total_ns"
     picture = Bars(("total_ns",))
+    whole = "all iterations, with the time from one to the next"
 
     iteration = Column(ID, "Number of the iteration in the recording, from 0.")
     phase = Column(

@@ -30,6 +30,7 @@ class Phases(Table):
 
     key, weight = ("phase",), "total_ns"
     picture = Bars(("total_ns",))
+    whole = "the recording"
 
     phase = Column(
         TEXT,
