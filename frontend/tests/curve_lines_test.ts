@@ -100,7 +100,7 @@ Deno.test("a line of many rows has a mean, a lowest and a highest value in each 
     lows: [0, 2048],
     highs: [2048, 2048],
   });
-  same(meanOver(panel!, panel!.lines[0]!, 0, 3000), 1000);
+  same(meanOver(panel!, panel!.lines[0]!, 0, 3000), [1000, 1]);
 });
 
 Deno.test("zero is on every axis, and a share's axis goes to the whole", () => {

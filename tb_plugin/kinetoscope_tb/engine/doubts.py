@@ -23,7 +23,8 @@ def doubt(trace: Trace, view: View) -> str:
 
     Views of several ranks' recordings have none: diagnostics of the run say what they lack.
     """
-    of_hidden = _missing_time(trace) if view.id in _OF_IDLE_TIME else ""
+    says_hidden = view.id in _OF_IDLE_TIME or ("idle" in view.rests_on and _faults_of_missing_time(trace))
+    of_hidden = _missing_time(trace) if says_hidden else ""
     of_faults = _doubt(trace, view.rests_on, is_hidden_said=bool(of_hidden)) if view.rests_on else ""
     return f"{of_faults} {of_hidden}".strip()
 

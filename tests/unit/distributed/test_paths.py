@@ -60,6 +60,15 @@ def test_a_slow_link_is_transfer_of_its_group():
     assert adds_up(run)
 
 
+def test_the_shorter_segments_of_a_long_path_are_combined_as_the_table_says(monkeypatch):
+    monkeypatch.setattr("kinetoscope_tb.views.distributed.path_across_ranks_segments.MOST_ROWS", 5)
+    run = run_of(simulated(Truth(ranks=3, late={(0, None): 8_000_000}, noise=0.0, jitter_ns=0)))
+    cut, whole = (RUN_VIEWS["path_across_ranks_segments"].run(run, rows=rows) for rows in ("longest 5000", "all"))
+    assert (cut.height, cut["dur_ns"].sum()) == (5, whole["dur_ns"].sum())
+    assert cut["worker"].to_list()[-1] == f"[{whole.height - 4} shorter ones]"
+    assert cut[:4].sort("dur_ns")["dur_ns"].to_list() == whole["dur_ns"].top_k(4).sort().to_list()
+
+
 def test_a_late_rank_of_another_group_is_followed_over_two_collectives():
     groups = (("tp", (0, 1)), ("dp", (1, 2)))
     run = run_of(simulated(Truth(ranks=3, groups=groups, late={(0, None): 8_000_000}, noise=0.0, jitter_ns=0)))

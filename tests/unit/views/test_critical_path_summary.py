@@ -42,6 +42,12 @@ def test_the_steps_of_a_server_are_called_iterations():
     built = TraceBuilder().annotation("step[DECODE bs=4]", 0, 1000).op("aten::mm", 0, 200)
     (row,) = critical_path_summary(built.launch(150, 10, 1).kernel("k", 200, 700, 1).build()).rows(named=True)
     assert " in iteration 0;" in row["evidence"]
+    built = TraceBuilder()
+    for number in range(2):
+        built.annotation("step[DECODE bs=4]", number * 1000, 500).launch(number * 1000, 10, number + 1)
+        built.kernel("k", number * 1000 + 200, 700, number + 1)
+    (row,) = critical_path_summary(built.build()).rows(named=True)
+    assert " ns per iteration (kernels on the GPU)." in row["evidence"]
 
 
 def test_many_small_culprits_are_named_by_their_cause():

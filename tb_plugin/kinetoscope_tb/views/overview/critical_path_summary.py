@@ -102,9 +102,9 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     sentences = [_largest(trace, culprit, cause_ns, steps)]
     if is_large:
         title = f"{text.percent(culprit['dur_ns'] / whole)} of the critical path is {_quote(trace, culprit)}."
-        all_of = f"All {words[cause]} together: {_time(cause_ns, steps)}, {text.percent(cause_ns / whole)} of the path."
-        rest = f" {all_of}" if cause_ns > culprit["dur_ns"] else ""
-        sentences = [f"It takes {_time(culprit['dur_ns'], steps)} ({words[cause]}{_at(culprit)}).{rest}"]
+        all_of = f"{_time(trace, cause_ns, steps)}, {text.percent(cause_ns / whole)} of the path"
+        rest = f" All {words[cause]} together: {all_of}." if cause_ns > culprit["dur_ns"] else ""
+        sentences = [f"It takes {_time(trace, culprit['dur_ns'], steps)} ({words[cause]}{_at(culprit)}).{rest}"]
     if other_parts:
         sentences.append(f"Other parts of the path: {text.enumeration(other_parts[:_MOST_NAMED])}.")
     if saves := _saves_most(trace, cause, words):
@@ -118,7 +118,7 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
 
 def _largest(trace: Trace, culprit: dict[str, Any], cause_ns: int, steps: int) -> str:
     """What is most of a cause."""
-    share, time = culprit["dur_ns"] / cause_ns, _time(culprit["dur_ns"], steps)
+    share, time = culprit["dur_ns"] / cause_ns, _time(trace, culprit["dur_ns"], steps)
     if culprit["name"] == UNLINKED:
         return f"Which calls launched the work around that isn't recorded: {time}."
     if culprit["name"] == NAMELESS:
@@ -133,8 +133,8 @@ def _at(culprit: dict[str, Any]) -> str:
     return f" at `{function_name(culprit['source'])}`" if culprit["source"] else ""
 
 
-def _time(total_ns: int, steps: int) -> str:
-    return f"{text.time(total_ns / steps)} per step" if steps > 1 else text.time(total_ns)
+def _time(trace: Trace, total_ns: int, steps: int) -> str:
+    return f"{text.time(total_ns / steps)} per {step_noun(trace.steps)}" if steps > 1 else text.time(total_ns)
 
 
 def _saves_most(trace: Trace, largest: str, words: dict[str, str]) -> str:
