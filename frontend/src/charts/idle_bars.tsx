@@ -5,7 +5,7 @@ import type { PictureOf } from "../api/types.ts";
 import { exact, percent, quantity, scaled, scaleFor, unbroken, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
-import { mostCauses, timePart } from "../format/time_parts.ts";
+import { mostCauses, timePart, withLaunches } from "../format/time_parts.ts";
 import { deviceNoun } from "../format/vendor_words.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
@@ -83,7 +83,7 @@ function Sentence({ bar }: { bar: Bar }) {
   if (idle < NOTHING_IDLE * bar.whole) {
     return <p class="answer">{`${bar.label} was ${only ? `never idle, but ${only} of` : "busy all"} the time.`}</p>;
   }
-  const causes = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
+  const causes = withLaunches(bar.parts.filter(({ id }) => !OF_BUSY.has(id)));
   return (
     <p class="answer">
       {unbroken(
