@@ -1,7 +1,7 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table } from "../src/api/types.ts";
 import { isFar, leader, overlap, piecesOf, placeLabels } from "../src/charts/label_placement.ts";
-import { decades, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
+import { decades, logScale, marksOf, roofsOf, rowsLeftOut } from "../src/charts/roofline_marks.ts";
 
 const PICTURE = {
   kind: "roofline",
@@ -38,6 +38,10 @@ Deno.test("work without FLOPs is drawn only where no row has any, by its bytes u
   const alone = marksOf(PICTURE, TABLE, Uint32Array.of(4));
   same(alone.map(({ kind, x, rate, share }) => [kind, x, rate, share]), [["byte_rate", 9, 2, 0.2]]);
   same(roofsOf(alone), [{ format: "memory", rate: 10, bandwidth: Infinity, time: 9 }]);
+});
+
+Deno.test("nothing is said of rows that took no time", () => {
+  same(rowsLeftOut([2, 0, 1, 3], new Set([0, 1]), (row) => [7, 3, 90, 0][row]!), [2]);
 });
 
 Deno.test("a logarithmic scale has powers of ten as marks, not too many", () => {

@@ -1,5 +1,5 @@
 import { strictEqual as is } from "node:assert/strict";
-import { mostCauses, mostly, timePart } from "../src/format/time_parts.ts";
+import { mostCauses, mostly, timePart, withLaunches } from "../src/format/time_parts.ts";
 import theme from "../src/styles/theme.css" with { type: "text" };
 import timeline from "../src/styles/timeline.css" with { type: "text" };
 
@@ -89,4 +89,15 @@ Deno.test("the causes of half of a whole are named, and no more of them", () => 
 Deno.test("time that isn't in the recording is no cause: the device may have been busy", () => {
   const hidden = { id: "not_shown_ns", name: timePart("not_shown").name, value: 60 };
   is(mostCauses([hidden], 60), "100 % of that: it may have been busy");
+});
+
+Deno.test("launch latency and graph launches are one cause of idle time, as Launches counts them", () => {
+  const cause = (id: string, name: string, value: number) => ({ id, name, value });
+  const causes = [
+    cause("late_operator_ns", "Host in operators", 33),
+    cause("launch_latency_ns", "Launch latency", 21),
+    cause("graph_launch_ns", "Graph launch", 17),
+  ];
+  is(mostCauses(withLaunches(causes), 100), "38 % of that: launch latency and graph launches; 33 %: host in operators");
+  is(withLaunches(causes.slice(0, 2)).map(({ name }) => name).join(), "Host in operators,Launch latency");
 });

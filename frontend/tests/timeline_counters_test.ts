@@ -13,7 +13,7 @@ const counter = (id: number, device_index: number | null): Counter => ({
   device_index,
   stream: null,
   least: 0,
-  most: 1024,
+  most: 2 ** 30,
   is_relative: false,
   unit: "",
 });
@@ -39,19 +39,29 @@ Deno.test("values have their unit, changes a sign", () => {
   is(counterText({ ...counter(0, 0), kind: "count" }, 7), "7");
 });
 
+const track = (process: string, device: number | null): Track => ({
+  process,
+  name: process,
+  part: device === null ? "calls" : "work",
+  device,
+  stream: device,
+  pid: null,
+  tid: null,
+  first_row: 0,
+  lanes: 1,
+  slices: 1,
+});
+
+Deno.test("the counters of a device are unfolded, and memory of a few bytes isn't", () => {
+  const tracks = [track("GPU 0", 0), track("process 1", null)];
+  const tiny = { ...counter(5, null), most: 16 };
+  const counters = [...[0, 1, 2, 3, 4].map((id) => counter(id, 0)), tiny];
+  const options = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };
+  const { lines } = layoutOf([{ id: "rank0", tracks, counters }], options);
+  same(lines.filter(({ kind }) => kind === "counter").map(({ id }) => id), [0, 1, 2, 3, 4].map((id) => `c0.${id}`));
+});
+
 Deno.test("counters stand with their device, those of the host with its first process", () => {
-  const track = (process: string, device: number | null): Track => ({
-    process,
-    name: process,
-    part: device === null ? "calls" : "work",
-    device,
-    stream: device,
-    pid: null,
-    tid: null,
-    first_row: 0,
-    lanes: 1,
-    slices: 1,
-  });
   const tracks = [track("GPU 0", 0), track("GPU 1", 1), track("process 1", null), track("process 2", null)];
   const counters = [counter(0, 1), counter(1, null)];
   const options = { main: "rank0", toggled: new Set<string>(), pins: [], order: [], filter: parseFilter("") };

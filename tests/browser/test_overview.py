@@ -222,6 +222,10 @@ def test_the_first_screen_holds_verdict_strip_breakdown_and_top_lists(browser: B
         page = context.new_page()
         App(page).open("overview", run=run, worker="rank0", span="1")
         expect(page.locator(".top")).to_have_count(2)
+        expect(page.locator(".top header span").first).to_have_text(
+            re.compile(r"^of [\d.]+ ms kernel time (?:per step|in step \d+)$")
+        )
+        expect(page.locator(".top").first.locator("tbody small").first).to_have_text(re.compile(r"^[\d. ]+× by \S+"))
         sections = page.locator(".verdict, .card.strip, .tiles, .overview .card, .rail")
         boxes = [section.bounding_box() for section in sections.all()]
         assert len(boxes) > 8

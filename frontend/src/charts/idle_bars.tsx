@@ -5,7 +5,7 @@ import type { PictureOf } from "../api/types.ts";
 import { exact, percent, type Scale, scaled, scaleFor, unbroken, type Value } from "../format/numbers.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { type BarPart, StackedBar, Swatch } from "./stacked_bar.tsx";
-import { mostCauses, timePart } from "../format/time_parts.ts";
+import { mostCauses, timePart, withLaunches } from "../format/time_parts.ts";
 import { deviceNoun } from "../format/vendor_words.ts";
 import { SavePicture } from "../table/save.tsx";
 import { useTableScope } from "../table/table_scope.tsx";
@@ -95,7 +95,7 @@ function Sentence({ bar, scale }: { bar: Bar; scale: Scale }) {
   if (idle < NOTHING_IDLE * bar.whole) {
     return <p class="answer">{`${bar.label} was ${only ? `never idle, but ${only} of` : "busy all"} the time.`}</p>;
   }
-  const causes = bar.parts.filter(({ id }) => !OF_BUSY.has(id)).sort((a, b) => b.value - a.value);
+  const causes = withLaunches(bar.parts.filter(({ id }) => !OF_BUSY.has(id)));
   const length = `for ${inUnit(idle, scale)} of ${inUnit(bar.whole, scale)} (${percent(idle / bar.whole)} %)`;
   const answer = causes[0]!.id === "not_shown_ns"
     ? `ran nothing that was recorded ${length}${unexplained(causes[0]!.value / idle)}`

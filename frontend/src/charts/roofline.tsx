@@ -8,7 +8,7 @@ import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
-import { decades, type Log, logScale, type Mark, marksOf, type Roof, roofsOf } from "./roofline_marks.ts";
+import { decades, type Log, logScale, type Mark, marksOf, type Roof, roofsOf, rowsLeftOut } from "./roofline_marks.ts";
 import {
   around,
   isFar,
@@ -207,7 +207,7 @@ function Coverage({ marks, rows, table: { data }, picture, nameOf }: {
   const byTime = [...rows].sort((a, b) => timeOf(b) - timeOf(a));
   const spent = (of: number[]) => quantity(of.reduce((total, row) => total + timeOf(row), 0), "duration");
   const reasonOf = (row: number) => data[picture.reason]![row] ?? "";
-  const left = byTime.filter((row) => !drawn.has(row));
+  const left = rowsLeftOut(byTime, drawn, timeOf);
   const hasBytes = (row: number) => data[picture.byte_rate]![row] != null;
   const bytes = left.filter(hasBytes), unknown = left.filter((row) => !hasBytes(row)), most = unknown[0];
   return (

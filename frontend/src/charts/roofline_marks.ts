@@ -40,6 +40,10 @@ export function marksOf(picture: PictureOf<"roofline">, { data }: Table, rows: U
   return marks.length ? marks : marksBy("byte_rate", times, column(picture.byte_rate));
 }
 
+/** The rows that took time and are no points. */
+export const rowsLeftOut = (rows: number[], drawn: Set<number>, timeOf: (row: number) => number): number[] =>
+  rows.filter((row) => !drawn.has(row) && timeOf(row) > 0);
+
 export interface Roof {
   format: string;
   rate: number;

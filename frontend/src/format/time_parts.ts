@@ -111,6 +111,16 @@ const NEARLY_ALL = 0.95;
 export const mostly = (cause: string, part: number, whole: number): string =>
   part > NEARLY_ALL * whole ? cause : 2 * part > whole ? `mostly ${cause}` : "";
 
+/** The causes with launch latency and graph launches as one, as *Launches* counts them, the largest first. */
+export function withLaunches<Cause extends { id: string; name: string; value: number }>(causes: Cause[]): Cause[] {
+  const [latency, launch] = causes.filter(({ id }) => /^(launch_latency|graph_launch)_/.test(id));
+  const rest = launch ? causes.filter((cause) => cause !== latency && cause !== launch) : causes;
+  const both = launch
+    ? [{ ...launch, name: "Launch latency and graph launches", value: latency!.value + launch.value }]
+    : [];
+  return [...both, ...rest].sort((a, b) => b.value - a.value);
+}
+
 /** The causes of half of a whole or more, the largest first, with their shares; a single one where it has that much. */
 export function mostCauses(causes: { id: string; name: string; value: number }[], whole: number): string {
   let sum = 0;

@@ -11,7 +11,8 @@ const MOST_MINI_LANES = 12;
 const SHORTEST_LINE = 18;
 const GAP = 6;
 const CURVE = 30;
-const FEW_COUNTERS = 4;
+const FEW_COUNTERS = 6;
+const TINY = 1 << 20; // bytes: such curves of memory are folded
 
 /** The lanes of a track as they are drawn; in a mini one several lanes may share a row. */
 export interface Band {
@@ -221,7 +222,8 @@ class Layout {
   counters(source: LayoutTrace, process: string, list: Counter[], sources: number) {
     if (!list.length) return;
     const id = process.replace(/^p/, "c");
-    const isFolded = this.isFolded(id, sources > 1 || list.length > FEW_COUNTERS);
+    const areTiny = list.every(({ kind, most }) => kind === "bytes" && most < TINY);
+    const isFolded = this.isFolded(id, sources > 1 || list.length > FEW_COUNTERS || areTiny);
     this.add({ id, kind: "axis", title: "counters", note: String(list.length), canFold: true, isFolded });
     for (const counter of isFolded ? [] : list) {
       const title = counter.stream === null ? counter.name : `${counter.name}, stream ${counter.stream}`;

@@ -50,6 +50,16 @@ const GPU_TILES: [column: string, title: string, unit: string][] = [
   ["sm_efficiency_frac", "Est. SM efficiency", "%"],
 ];
 const MOST_TILES = 6;
+const NEARLY_ALL = 0.995; // of the kernel time
+
+/** The unit of a number, with how much of the kernel time it is of where that isn't all. */
+function unitOf({ data }: Table, column: string, unit: string): string {
+  if (column === "tc_time_frac" && data.tc_known_frac!.some((share) => share !== 1)) {
+    return unit.replace("kernel", "known kernel");
+  }
+  const least = Math.min(...(data.occupancy_known_frac as number[]).filter(Boolean));
+  return column === "occupancy_frac" && least < NEARLY_ALL ? `${unit} · known for ${percent(least)} %` : unit;
+}
 
 /** The mean over the devices that have the number, or null; the tip lists each device. */
 function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[number]): Tile | null {
@@ -63,9 +73,12 @@ function gpuTile(gpus: ShownAnswer, [column, name, unit]: (typeof GPU_TILES)[num
   const each = values.map((value, i) => `Device ${table.data.device?.[i]}: ${percent(value as number | null)} %`);
   const mean = recorded.reduce((sum, value) => sum + value, 0) / recorded.length;
   const devices = recorded.length > 1 ? `, mean of ${recorded.length}` : "";
-  const isPartlyKnown = column === "tc_time_frac" && table.data.tc_known_frac!.some((share) => share !== 1);
-  const of = isPartlyKnown ? unit.replace("kernel", "known kernel") : unit;
-  return { title, doc: [definition, ...each].join("\n"), value: percent(mean), unit: of + devices };
+  return {
+    title,
+    doc: [definition, ...each].join("\n"),
+    value: percent(mean),
+    unit: unitOf(table, column, unit) + devices,
+  };
 }
 
 /** Exposed communication, as a share of the step; null without any. */

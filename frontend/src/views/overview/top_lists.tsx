@@ -21,13 +21,15 @@ import type { Unit } from "./step_unit.ts";
 interface ListProps {
   top: Record<string, Value>[];
   kind: "kernel" | "operator";
-  /** " per step", or empty. */
+  /** " per step", or of a single one " in step 6"; empty without steps. */
   per: string;
   /** How many steps averages are over; 0 without any. */
   steps: number;
 }
 
-const often = (calls: number) => `${decimal(calls, calls % 1 && 1)} call${calls === 1 ? "" : "s"}`;
+/** How often: a kernel runs `32× by` what launches it, which may be one call. */
+const often = (count: number, isKernel: boolean) =>
+  decimal(count, count % 1 && 1) + (isKernel ? "×" : count === 1 ? " call" : " calls");
 
 const LISTS = {
   kernel: { title: "Top kernels", view: "kernels", head: "Kernel · launched by" },
@@ -38,10 +40,10 @@ const LISTS = {
 function List({ top, kind, per, steps }: ListProps) {
   const rows = top.filter((row) => row.kind === kind), [first] = rows;
   if (!first) return null;
-  const { title, view, head } = LISTS[kind];
+  const { title, view, head } = LISTS[kind], isKernel = kind === "kernel";
   const scale = scaleFor("duration", rows.map(({ mean_ns }) => mean_ns!));
   const names = rows.map(({ name }) => readableName(String(name)));
-  const ofStep = per.replace(" per ", "/");
+  const ofStep = per.startsWith(" per ") ? per.replace(" per ", "/") : "";
   const hasOwner = rows.some(({ owner }) => owner !== null);
   return (
     <section class="card top" aria-label={title}>
@@ -53,7 +55,10 @@ function List({ top, kind, per, steps }: ListProps) {
       <table>
         <thead>
           <tr>
-            <th scope="col">{hasOwner ? head : head.split(" · ")[0]}{ofStep && ` · calls${ofStep}`}</th>
+            <th scope="col">
+              {hasOwner ? head : head.split(" · ")[0]}
+              {ofStep && ` · ${isKernel ? "times" : "calls"}${ofStep}`}
+            </th>
             <th scope="col">{scale.unit}{ofStep}</th>
             <th scope="col">%</th>
           </tr>
@@ -62,7 +67,10 @@ function List({ top, kind, per, steps }: ListProps) {
           {rows.map((row, i) => {
             const { owner, mean_ns } = row, name = String(row.name), shown = names[i]!;
             const share = row.share_frac as number;
-            const others = Number(row.other_owners ?? 0);
+            const others = Number(row.other_owners ?? 0), by = owner && `${owner}${others ? ` +${others}` : ""}`;
+            const calls = row.calls === null
+              ? "launched by no recorded operator"
+              : often(Number(row.calls) / (steps || 1), isKernel);
             return (
               <tr key={name}>
                 <th scope="row">
@@ -75,8 +83,7 @@ function List({ top, kind, per, steps }: ListProps) {
                     {shown}
                   </button>
                   <small>
-                    {owner && `${owner}${others ? ` +${others}` : ""} · `}
-                    {row.calls === null ? "launched by no recorded operator" : often(Number(row.calls) / (steps || 1))}
+                    {(isKernel ? [calls, by] : [by, calls]).filter(Boolean).join(isKernel ? " by " : " · ")}
                   </small>
                 </th>
                 <td data-tip={exact(mean_ns, "duration")}>{align(scaled(mean_ns as number, scale), scale)}</td>
@@ -95,7 +102,7 @@ function List({ top, kind, per, steps }: ListProps) {
 /** The kernels and the operators that take most time. */
 export function TopLists({ shown, unit }: { shown: ShownAnswer<Summary>; unit: Unit }) {
   void labelsVersion.value; // draws again when the labels of kernels arrive
-  const per = unit.counted && ` per ${unit.noun}`;
+  const per = unit.counted ? ` per ${unit.noun}` : unit.isWhole ? "" : ` in ${unit.words}`;
   return (
     <AnswerView shown={shown} title="Top kernels and operators">
       {({ steps, rows: { top = [] } }) => (
