@@ -165,8 +165,8 @@ def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts:
 # 300 idle time in the same words as in Idle, labels of a crowded roofline's largest points, and sliders within their claims.
 # 300 rows in sight before those around them, names first in tables, and means of curves.
 # 700 the picture and the sentence of the steps, words that columns declare, and places in the code with their line.
-# 1,300 dense curves as a mean in a band, one color for one line of the program, and totals, scales and units that say of what.
-MOST_BYTES = 139_600
+# 1,100 dense curves as a mean in a band, one color for one line of the program, and totals, scales and units that say of what.
+MOST_BYTES = 139_400
 
 
 def test_the_page_is_small(app: App):
