@@ -129,15 +129,6 @@ Deno.test("a cut name keeps its beginning and what tells it from others that beg
   is(new Set(cut).size, names.length);
 });
 
-Deno.test("a name is cut where few others are alike, not where its next one differs and all end alike", () => {
-  const shapes = ["1184", "2080", "4096"].flatMap((size) =>
-    [256, 512].map((out) => `[[1024], [1024, ${size}], [${size}, 1024], [], [], [1024, ${out}, 7, 1, 1]]`)
-  ).sort();
-  const cut = shapes.map((shape) => cutAmong(shapes, shape, 31));
-  same(new Set(cut).size, 3);
-  is(cut[0], "[[1024], [10 … 1184], [1184, …");
-});
-
 Deno.test("names of one experiment are alike wherever they differ, and those of one folder aren't", () => {
   const alike = (a: string, b: string) => Math.round(100 * nameLikeness(a, b));
   is(alike("runs-resnet50_workers_4", "claims-resnet50_workers_0"), 50);

@@ -167,7 +167,7 @@ def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts:
 # 700 the picture and the sentence of the steps, words that columns declare, and places in the code with their line.
 # 400 what takes less time in a long step, the part of the time that a mean is of, and lists without a value as missing.
 # 500 what is wrong with the run in the sentence and the card of Trace health, and of how many ranks there is a recording.
-# 1,300 dense curves as a mean in a band, one color for one line of the program, and totals, scales and units that say of what.
+# 1,100 dense curves as a mean in a band, one color for one line of the program, and totals, scales and units that say of what.
 # 300 the host's time first where devices have hardly any work, and of how much of the kernel time an occupancy is.
 MOST_BYTES = 139_900
 

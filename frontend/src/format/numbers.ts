@@ -245,14 +245,10 @@ export function cutAmong(sorted: string[], text: string, length: number): string
   if (text.length <= length) return text;
   if (most < length - 1) return `${text.slice(0, length - 1)}…`;
   const room = length - 3, ending = Math.floor(0.6 * room), begin = text.slice(0, room - ending);
-  const alike = sorted.slice(placeIn(sorted, begin), placeIn(sorted, `${begin}\uffff`));
-  const least = Math.min(sharedStart(text, alike[0]!), sharedStart(text, alike.at(-1)!));
-  const partFrom = (from: number) => text.slice(Math.max(0, Math.min(from - 1, text.length - 4)));
-  /** How many have the part that is shown from there. */
-  const count = (from: number) =>
-    alike.filter((other) => other.startsWith(partFrom(from).slice(0, ending - 1), from - 1)).length;
-  const isNear = text.length - least < ending || most - least < ending - 4;
-  const rest = partFrom(isNear || count(least) < count(most) ? least : most);
+  const first = sorted[placeIn(sorted, begin)]!, last = sorted[placeIn(sorted, `${begin}\uffff`) - 1]!;
+  const least = Math.min(sharedStart(text, first), sharedStart(text, last));
+  const from = text.length - least < ending || most - least < ending - 4 ? least : most;
+  const rest = text.slice(Math.max(0, Math.min(from - 1, text.length - 4)));
   const end = rest.length > ending ? `${rest.slice(0, ending - 1)}…` : rest;
   return `${text.slice(0, room - end.length).trimEnd()} … ${end.trimStart()}`;
 }

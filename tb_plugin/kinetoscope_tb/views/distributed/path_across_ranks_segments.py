@@ -42,7 +42,9 @@ class PathAcrossRanksSegments(Table):
     dur_ns = Column(DURATION, "Time of this part in the segment; the order within the segment is unknown.")
     share_frac = Column(FRACTION, "The same / the step.")
     common_start_ns = Column(
-        INSTANT, "When the segment begins, on the clock of the first rank: the next one begins when it ends."
+        INSTANT,
+        "When the segment begins, on the clock of the first rank: when the one before it ends, but for the error of "
+        "the clocks and the noise of the collectives' ends, as in the views Clocks and Collectives.",
     )
     own_start_ns = Column(INSTANT, "The same in the worker's own trace and on its clock.")
     segment_ns = Column(DURATION, "Duration of the segment, with all its parts.", adds_up=False)
