@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinetoscope_tb.engine.answers import compute
 from kinetoscope_tb.measures.serving.iterations import server_iterations
 from kinetoscope_tb.names.kernel_families import FAMILIES
 from kinetoscope_tb.timeline.core.build import timeline
@@ -155,7 +154,7 @@ def test_any_recording_around_an_iteration_has_phases_that_add_up(builder, at, d
 
 def assert_a_row_of_a_phase_finds_the_calls_that_it_counts(trace, name, phase):
     shown = timeline(trace)
-    for row in compute(VIEWS[name], trace, {"phase": phase}).rows(named=True):
+    for row in VIEWS[name].frame(trace, {"phase": phase}).rows(named=True):
         key = {column: row[column] for column in VIEWS[name].table.key}
         find = parse_find(json.dumps({"view": name, "phase": phase, **key}), VIEWS)
         assert search(trace, shown, find, VIEWS).numbers.size == row["calls"]

@@ -39,20 +39,15 @@ from .facts import (
     is_optimizer,
     optimizer_class,
 )
+from .missing_launches import BLOCKED, UNKNOWN, lacks_launches, link_launches, lone_work, why_unknown
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Culprit, HiddenTime, OpenQuestion, Remedy
 from .repetition import (
-    BLOCKED,
-    UNKNOWN,
     described_row,
     gaps_of_unknown_cause,
     host_at,
     how_to_see_host,
     is_loading,
-    lacks_launches,
-    link_launches,
-    lone_work,
     repeated_gaps,
-    why_unknown,
 )
 from .server_host import late_of_server
 from .spread import growth, rises

@@ -41,9 +41,9 @@ from .kernel_text import (
     use_fused,
 )
 from .kernel_times import KernelTimes
+from .missing_launches import link_launches
 from .model import Advice, Candidate, ClearedTopic, Confidence, Culprit, OpenQuestion
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
-from .repetition import link_launches
 
 _CLOSE = "how close kernels come to the device's limits"
 _LEAST = 0.10
