@@ -58,11 +58,11 @@ Deno.test("each series is a panel, and lines without a value are left out", () =
   same(drawn.map(({ notes }) => notes.map(({ text }) => text)), [["Relative"], []]);
 });
 
-Deno.test("stacked lines lie on top of those before them, and keep their own values", () => {
+Deno.test("stacked lines lie on top of those behind them, the highest first, and keep their own values", () => {
   const stacked = { ...picture, is_stacked: true };
   const [panel] = panels(table, prepareTable(table, { ...entry, picture: stacked } as unknown as ViewEntry), stacked);
-  same(panel!.lines.map(({ values }) => values), [[0, 2048, 1024], [null, 4096, 4096]]);
-  same(panel!.lines.map(({ drawn }) => drawn), [[0, 2048, 1024], [0, 6144, 5120]]);
+  same(panel!.lines.map(({ values }) => values), [[null, 4096, 4096], [0, 2048, 1024]]);
+  same(panel!.lines.map(({ drawn }) => drawn), [[0, 6144, 5120], [0, 2048, 1024]]);
 });
 
 Deno.test("stacked lines that are always 0 are left out, and the others keep their colors", () => {

@@ -1,6 +1,6 @@
 import { deepStrictEqual as same, strictEqual as is } from "node:assert/strict";
 import type { Table } from "../src/api/types.ts";
-import { overlap, placeLabels, uncovered } from "../src/charts/label_placement.ts";
+import { isFar, leader, overlap, piecesOf, placeLabels } from "../src/charts/label_placement.ts";
 import { decades, logScale, marksOf, roofsOf } from "../src/charts/roofline_marks.ts";
 
 const PICTURE = {
@@ -49,28 +49,44 @@ Deno.test("a logarithmic scale has powers of ten as marks, not too many", () => 
   same(decades(logScale([2.4, 2.5], 0, 100)), [1.5, 2, 3]);
 });
 
-Deno.test("no label lies over another, over a point, or outside", () => {
+const INSIDE = { left: 0, top: 0, width: 600, height: 300 };
+
+Deno.test("no label lies over another, over a point, over a line, or outside", () => {
   let state = 7;
   const random = (below: number) => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) % below;
-  const inside = { left: 0, top: 0, width: 600, height: 300 };
+  const lines = piecesOf([0, 250, 600, 100]);
+  let leaders = 0;
   for (let round = 0; round < 500; round++) {
     const points = Array.from({ length: 6 }, () => ({ x: random(600), y: random(300), radius: 3 + random(25) }));
     const sizes = points.map(() => ({ width: 60 + random(140), height: 30 }));
     const occupied = [{ left: 400, top: 0, width: 200, height: 20 }];
-    const placed = placeLabels(points, sizes, inside, occupied).filter((at) => at !== null);
+    const all = placeLabels(points, sizes, INSIDE, occupied, lines), placed = all.filter((at) => at !== null);
+    const circles = points.map(({ x, y, radius: r }) => ({ left: x - r, top: y - r, width: 2 * r, height: 2 * r }));
     placed.forEach((at, i) => {
-      const circles = points.map(({ x, y, radius: r }) => ({ left: x - r, top: y - r, width: 2 * r, height: 2 * r }));
-      is([...placed.slice(0, i), ...occupied, ...circles].some((other) => overlap(at, other)), false);
+      is([...placed.slice(0, i), ...occupied, ...circles, ...lines].some((other) => overlap(at, other)), false);
       is(at.left >= 0 && at.top >= 0 && at.left + at.width <= 600 && at.top + at.height <= 300, true);
     });
+    all.forEach((at, i) => {
+      const segment = at && leader(points[i]!, at);
+      if (!segment || !isFar(points[i]!, segment)) return;
+      leaders++;
+      const others = [...placed.filter((one) => one !== at), ...circles.filter((one) => !overlap(one, circles[i]!))];
+      is(piecesOf(segment).some((piece) => others.some((other) => overlap(piece, other))), false);
+    });
   }
+  is(leaders > 100, true);
 });
 
-Deno.test("dots leave room for the label of a large point, and large points don't", () => {
+Deno.test("a label without room next to its point stands farther away, at the end of a line", () => {
   const largest = { x: 300, y: 150, radius: 26 }, size = { width: 200, height: 30 };
-  const inside = { left: 0, top: 0, width: 600, height: 300 };
-  const around = (radius: number) =>
-    [[380, 150], [220, 150], [300, 200], [300, 100]].map(([x, y]) => ({ x: x!, y: y!, radius }));
-  is(placeLabels([largest], [size], inside, uncovered(around(4)))[0]!.left, 330);
-  is(placeLabels([largest], [size], inside, uncovered(around(12)))[0], null);
+  const sides = [{ left: 331, top: 120, width: 200, height: 60 }, { left: 60, top: 120, width: 209, height: 60 }];
+  const placed = (lines: number[]) =>
+    placeLabels([largest], [size], INSIDE, sides, lines.flatMap((y) => piecesOf([0, y, 600, y])))[0]!;
+  is(placeLabels([largest], [size], INSIDE, [], [])[0]!.left, 330);
+  is(isFar(largest, leader(largest, { left: 330, top: 135, ...size })), false);
+  same([placed([]).left, placed([]).top], [200, 180]);
+  same([placed([190]).left, placed([190]).top], [200, 90]);
+  const away = placed([105, 195]);
+  same([away.left, away.top, leader(largest, away)], [200, 198, [300, 150, 300, 198]]);
+  is(isFar(largest, leader(largest, away)), true);
 });

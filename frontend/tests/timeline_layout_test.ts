@@ -10,7 +10,7 @@ import {
   lineOf,
 } from "../src/timeline/model/layout.ts";
 import { cut, shortName, TextFitter } from "../src/timeline/model/text_fit.ts";
-import type { Part, Track } from "../src/api/timeline_types.ts";
+import type { Counter, Part, Track } from "../src/api/timeline_types.ts";
 import {
   areaIn,
   areaText,
@@ -53,6 +53,18 @@ const laid = (options: Partial<LayoutOptions> = {}, ids = ["rank0"]) =>
     filter: parseFilter(""),
     ...options,
   });
+
+Deno.test("a counter of a stream names it", () => {
+  const counter = { id: 0, name: "Queue length", device_index: 0, stream: 7 } as unknown as Counter;
+  const { lines } = layoutOf([{ id: "rank0", tracks: TRACKS, counters: [counter] }], {
+    main: "rank0",
+    toggled: new Set(),
+    pins: [],
+    order: [],
+    filter: parseFilter(""),
+  });
+  same(lines.filter(({ kind }) => kind === "counter").map(({ title }) => title), ["Queue length, stream 7"]);
+});
 
 Deno.test("processes hold threads, these their parts; Python is folded, and so are marks of tools", () => {
   same(laid().lines.map(({ id, kind, isFolded }) => [id, kind, isFolded]), [

@@ -61,7 +61,7 @@ _NO_SUMS = ("mean_", "median_", "max_", "min_", "stdev_", "largest_", "smallest_
 _PREFIXES = {BOOL: ("is_", "has_", "uses_", "tc_")}
 
 
-ShownAs = Literal["shapes", "place", "name", "hash", "id", "offset", "bound", "own unit", "time part"]
+ShownAs = Literal["shapes", "place", "name", "hash", "id", "offset", "bound", "detail", "own unit", "time part"]
 """What the page draws some texts and numbers as, where their kind alone doesn't say it.
 
 shapes    the shapes of inputs, without the empty ones at the end, which are of arguments that are no tensors
@@ -71,6 +71,7 @@ hash      tells rows of several traces apart, and names nothing
 id        of a rule or a view: written in words where it is a table's first column, hidden at first where it isn't
 offset    the byte of the file at which the row's event begins
 bound     how small or large a value of its row may be: hidden at first
+detail    in most rows the same as another column: hidden at first
 time part a part of the time of a step, in the words and with the color of the bars that show it
 own unit  much smaller than the other times of the row, such as a time per token: it has a unit of its own
 """

@@ -56,6 +56,29 @@ def test_most_entries_are_in_sight_at_200_percent(app: App):
     assert entry.evaluate("entry => entry.getBoundingClientRect().bottom") < 450
 
 
+def test_tabs_stay_where_they_are_whichever_is_open(app: App):
+    app.page.set_viewport_size({"width": 720, "height": 450})
+    page = app.open("kernels")
+    places = []
+    for name in ("Kernels", "Efficiency"):
+        page.get_by_role("tab", name=name, exact=True).click()
+        app.settle()
+        places.append([tab.bounding_box() for tab in page.get_by_role("tab").all()])
+    assert len(places[0]) > 2
+    assert places[0] == places[1]
+
+
+def test_the_open_entry_is_in_sight_in_a_low_window(app: App):
+    app.page.set_viewport_size({"width": 720, "height": 300})
+    page = app.open("health")
+    entry = page.get_by_role("navigation", name="Views").locator("[aria-current=page]")
+    expect(entry).to_contain_text("Trace health")
+    box = entry.bounding_box()
+    assert box
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= 300
+
+
 def test_the_panel_lists_what_the_trace_has_and_folds_the_rest(app: App):
     page = app.open("overview", run="cpu_only")
     entries = ["Overview", "Timeline", "Critical path", "Operators", "Annotations", "Trace health"]

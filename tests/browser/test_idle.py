@@ -54,6 +54,14 @@ def test_a_culprit_opens_to_its_gaps(app: App):
     expect(culprits.get_by_role("button", name="Show in the timeline").first).to_be_visible()
 
 
+def test_the_longest_gaps_say_why_and_what_the_host_did_before_details(app: App):
+    page = app.open("idle", run="h100/training")
+    table = page.get_by_role("region", name="Longest gaps").get_by_role("treegrid")
+    titles = [text.split("\n")[0].strip() for text in table.get_by_role("columnheader").all_inner_texts()]
+    assert titles.index("Host") == titles.index("Cause") + 1
+    assert not {"Host late ms", "Late ms"} & {*titles}
+
+
 def test_how_long_do_my_named_ranges_take(app: App):
     page = app.open("annotations")
     assert app.column("Name")[0].lstrip("▾▸") == "ProfilerStep"

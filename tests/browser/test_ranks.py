@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Locator, Page, Route
 
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
 
@@ -86,6 +86,33 @@ def test_the_advice_tab_and_the_overview_name_the_same_rank(page: Page, many: st
         page.goto(f"{many}{ENTRY}{address(view=view, **place)}")
         expect(page.get_by_text(words).first).to_be_visible()
         expect(page.get_by_text("still being compared")).to_have_count(0)
+
+
+def test_advice_of_one_row_is_not_repeated_below_its_sentence(page: Page, many: str) -> None:
+    page.goto(f"{many}{ENTRY}{address(view='stragglers', run='run', worker='rank0', span='1')}")
+    expect(page.locator(".verdict .sentence")).to_contain_text("Rank 4 computes ")
+    expect(page.locator("tr.row").first).to_contain_text("rank4")
+    expect(page.get_by_role("heading", name="Run advice")).to_have_count(0)
+
+
+def test_savings_are_muted_and_no_rank_is_named_until_all_ranks_are_compared(page: Page, many: str) -> None:
+    def so_far(route: Route) -> None:
+        answer = route.fetch().json()
+        known = {**answer, "ranks": 0} if answer["state"] == "ready" else None
+        route.fulfill(json={"state": "loading", "progress": None, **({"so_far": known} if known else {})})
+
+    place = address(view="overview", run="run", worker="rank0", span="1")
+    page.route("**/answer?*", so_far)
+    page.goto(f"{many}{ENTRY}{place}")
+    expect(page.get_by_text("still being compared")).to_be_visible()
+    worth = page.locator(".advice .worth b").first
+    after = "worth => getComputedStyle(worth, '::after').content"
+    assert worth.evaluate(after) == '" …"'
+    expect(page.get_by_label("Ranks", exact=True)).to_have_count(0)
+    page.unroute("**/answer?*")
+    expect(page.get_by_label("Ranks", exact=True)).to_contain_text("Rank 4 computes ")
+    expect(page.get_by_text("still being compared")).to_have_count(0)
+    assert worth.evaluate(after) == "none"
 
 
 def test_the_overview_of_a_run_asks_each_question_once_and_for_its_ranks_with_the_answer(page: Page, many: str) -> None:

@@ -44,6 +44,7 @@ COLUMNS_BY_NAME = {
     "timeline/state/idle_gaps.ts": ("start_ns", "the panel of idle gaps"),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
     "views/parameters.tsx": ("device phase", "parameters of a whole page"),
+    "views/view_page.tsx": ("rule", "advice of a run: the sentence above the tabs says all of a single row"),
 }
 """Columns that a file, or a folder, knows by their names, and why; `*`: any."""
 

@@ -45,7 +45,7 @@ export interface Column {
   /** Whether it is an amount, so that the sum of rows means something; unsaid of columns that the page makes. */
   adds_up?: boolean;
   /** What it is drawn as, where its kind alone doesn't say it. */
-  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "bound" | "own unit" | "time part";
+  shown_as?: "shapes" | "place" | "name" | "hash" | "id" | "offset" | "bound" | "detail" | "own unit" | "time part";
   /** What people call it, if not by its name in words. */
   title?: string;
   /** What people call its values, if these are ids. */

@@ -6,6 +6,7 @@ import {
   decimalsOf,
   describeMoment,
   extremes,
+  type Line,
   marksAround,
   marksWithin,
   meanOver,
@@ -145,7 +146,7 @@ function Names({ panel, frame }: { panel: Panel; frame: Frame }) {
 /** Marked rows, such as the peak, with their labels where there is room. */
 function Marks({ panel, frame }: { panel: Panel; frame: Frame }) {
   let free = -Infinity;
-  const first = panel.lines[0]!.values;
+  const [{ values: first }, ...others] = panel.lines as [Line, ...Line[]];
   return (
     <g aria-hidden="true">
       {panel.marks.map((mark, row) => {
@@ -157,11 +158,17 @@ function Marks({ panel, frame }: { panel: Panel; frame: Frame }) {
         const start = isLeft ? x - room : x;
         const hasRoom = start > free;
         if (hasRoom) free = start + room;
+        // Above a line that would strike it through.
+        const above = others.map(({ drawn }) => frame.y(drawn[row] ?? NaN)).find((line) => line < y && line > y - 20);
         return (
           <g key={row} class="point">
             <circle cx={x} cy={y} r="3.5" />
             {hasRoom && (
-              <text x={isLeft ? x - 7 : x + 7} y={Math.max(12, y - 6)} text-anchor={isLeft ? "end" : "start"}>
+              <text
+                x={isLeft ? x - 7 : x + 7}
+                y={Math.max(12, (above ?? y - 2) - 4)}
+                text-anchor={isLeft ? "end" : "start"}
+              >
                 {text}
               </text>
             )}
@@ -185,9 +192,8 @@ function Lines({ panel, frame }: { panel: Panel; frame: Frame }) {
     frame.right,
     frame.base,
   ]);
-  if (panel.isStacked) { // each area covers those of the lines below it
-    return outlines.map(({ area }, i) => <path key={i} class={`area stacked line${panel.lines[i]!.ink}`} d={area} />)
-      .reverse();
+  if (panel.isStacked) { // each area covers those of the lines above it
+    return outlines.map(({ area }, i) => <path key={i} class={`area stacked line${panel.lines[i]!.ink}`} d={area} />);
   }
   return (
     <>

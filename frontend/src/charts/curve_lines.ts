@@ -12,7 +12,7 @@ export interface Line {
   /** The number of its color; of stacked lines it doesn't depend on which others there are. */
   ink: number;
   values: (number | null)[];
-  /** Where the line is drawn: the values, on top of those of the lines before it if they are stacked. */
+  /** Where the line is drawn: the values, on top of those of the lines behind it if they are stacked. */
   drawn: (number | null)[];
 }
 
@@ -56,6 +56,7 @@ const stacked = (lines: { values: (number | null)[] }[]): number[] =>
 export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">): Panel[] {
   const time = table.columns.find(({ kind }) => kind === "instant")!;
   const drawn = ready.columns.filter(({ name }) => picture.values.includes(name));
+  if (picture.is_stacked) drawn.reverse(); // the highest one first
   const series = ready.columns.filter(({ name }) => picture.series.includes(name));
   const facts = ready.columns.filter(({ kind }) => kind === "bool");
   const kinds = [...new Set(drawn.map(({ kind }) => kind))];
@@ -75,7 +76,7 @@ export function panels(table: Table, ready: Ready, picture: PictureOf<"lines">):
         .map((line, i, lines) => ({
           ...line,
           ink: picture.is_stacked ? picture.values.indexOf(line.name) : i,
-          drawn: picture.is_stacked ? stacked(lines.slice(0, i + 1)) : line.values,
+          drawn: picture.is_stacked ? stacked(lines.slice(i)) : line.values,
         })),
       marks: marked,
       isStacked: picture.is_stacked,

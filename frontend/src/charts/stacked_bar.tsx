@@ -16,14 +16,15 @@ export interface BarPart {
 }
 
 const AROUND = 14; // pixels at both sides of a label
-const LEAST_ROOM = 90; // for a name without its end
+const LEAST_ROOM = 36; // for a name without its end
 
-export const Swatch = ({ color }: { color: string }) => <i class="swatch" style={{ background: color }} />;
+export const Swatch = ({ color }: { color?: string }) => <i class="swatch" style={{ background: color }} />;
 
-export const Legend = ({ parts }: { parts: { name: string; color: string; isIdle?: boolean }[] }) => (
+/** What colors mean; those without a color of their own have it from their class. */
+export const Legend = ({ parts }: { parts: { name: string; color?: string; look?: string }[] }) => (
   <ul class="legend">
-    {parts.map(({ name, color, isIdle }) => (
-      <li key={name} class={isIdle ? "idle" : ""}>
+    {parts.map(({ name, color, look }) => (
+      <li key={name} class={look}>
         <Swatch color={color} />
         {name}
       </li>
@@ -63,10 +64,11 @@ export function StackedBar(
       "data-tip": partText(part, whole),
     };
     const room = width * value / scale - AROUND;
-    /** The name with what belongs to it, as far as there is room. */
+    /** The name with what belongs to it, as far as there is room; without its namespace before it is cut. */
     const fitting = (text: string) => {
-      if (textWidth(text, 13, 650) <= room) return text;
-      return room < LEAST_ROOM ? "" : cutText(name, room, 13, 650);
+      const short = name.replace(/^(\w+::|\W+)/, "");
+      const fit = [text, name, short].find((one) => textWidth(one, 13, 650) <= room);
+      return fit ?? (room < LEAST_ROOM ? "" : cutText(short, room, 13, 650));
     };
     if (!onPick || row === undefined) {
       return <i key={i} {...look}>{isNamed && fitting(`${name} ${percent(value / whole)} %`)}</i>;

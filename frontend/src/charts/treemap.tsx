@@ -8,10 +8,10 @@ import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { useMarks } from "./marks.ts";
+import { Legend } from "./stacked_bar.tsx";
 import { squarify } from "./treemap_layout.ts";
 
 const HEIGHT = 300;
-const HEAD = 18; // pixels of a group's name
 const MOST = 500; // boxes of a group; the smaller ones are drawn as one
 
 type Drawn = DrawnTable & { picture: PictureOf<"treemap"> };
@@ -37,6 +37,7 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
     .sort((a, b) => b.size - a.size);
   const whole = ordered.reduce((total, { size }) => total + size, 0);
   const sized = (size: number) => `${exact(size, area.kind)} · ${percent(size / whole)} %`;
+  const inkOf = (group: string) => `line${picture.groups.indexOf(group)}`;
   const tip = (row: number) => `${ready.nameOf(row)}\n${sized(sizeOf(row))}`;
   const marks = useMarks(ordered.flatMap(({ of }) => of), `Treemap of ${area.title}`, tip);
   const places = width > 0 ? squarify(ordered.map(({ size }) => size), { left: 0, top: 0, width, height: HEIGHT }) : [];
@@ -46,22 +47,25 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
         {area.title} <span>{quantity(whole, area.kind)} in all</span>
         <SavePicture title={area.title} />
       </figcaption>
+      <Legend
+        parts={ordered.map(({ name, size }) => ({
+          name: `${name} ${quantity(size, area.kind)} (${percent(size / whole)} %)`,
+          look: inkOf(name),
+        }))}
+      />
       <div ref={box} {...marks.around}>
         <svg
           width={width}
           height={HEIGHT}
           aria-hidden="true"
         >
-          {places.map(({ left, top, width, height }, i) => {
-            const { name, size, of } = ordered[i]!;
-            const head = height > 2 * HEAD ? HEAD : 0;
+          {places.map((place, i) => {
+            const { name, of } = ordered[i]!;
             const smaller = of.slice(MOST), sizes = of.slice(0, MOST).map(sizeOf);
             if (smaller.length) sizes.push(sum(smaller));
-            const inner = squarify(sizes, { left, top: top + head, width, height: height - head });
-            const title = `${name} ${quantity(size, area.kind)} (${percent(size / whole)} %)`;
             return (
-              <g key={name} class={`line${picture.groups.indexOf(name)}`}>
-                {inner.map((place, at) => {
+              <g key={name} class={inkOf(name)}>
+                {squarify(sizes, place).map((place, at) => {
                   const row = of[at]!, size = sizes[at]!;
                   const rest = at === MOST && `${decimal(smaller.length)} smaller`;
                   const text = cutText(
@@ -82,9 +86,6 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
                     </g>
                   );
                 })}
-                {head > 0 && textWidth(title, 12, 650) + 8 < width && (
-                  <text class="strong" x={left + 4} y={top + 14}>{title}</text>
-                )}
               </g>
             );
           })}

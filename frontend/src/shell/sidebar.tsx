@@ -40,11 +40,12 @@ function figureText({ figure, tabs }: Entry): string {
 
 function EntryButton({ entry, letter }: { entry: Entry; letter: string }) {
   const { title, question } = entry;
-  const figure = figureText(entry);
+  const figure = figureText(entry), isOpen = title === openEntry.value?.title;
   return (
     <button
+      ref={isOpen ? (button) => button?.scrollIntoView({ block: "nearest" }) : null}
       type="button"
-      aria-current={title === openEntry.value?.title ? "page" : undefined}
+      aria-current={isOpen ? "page" : undefined}
       data-tip={question}
       onClick={() => openView(firstTab(entry))}
     >

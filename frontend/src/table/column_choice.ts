@@ -8,9 +8,9 @@ const LEAST = 40; // pixels
 /** The names of columns that are hidden, or shown though they are hidden by default. */
 const namesIn = (scope: TableScope) => scope.get("columns").split(",").filter(Boolean);
 
-const HIDDEN_AT_FIRST = ["hash", "id", "offset", "bound"];
+const HIDDEN_AT_FIRST = ["hash", "id", "offset", "bound", "detail"];
 
-/** Whether a column is hidden until it is chosen: it has one value everywhere, hashes, ids, places in the file, or bounds. */
+/** Whether a column is hidden until it is chosen: it has one value everywhere, hashes, ids, places in the file, bounds, or details. */
 const isHiddenByDefault = ({ isConstant, shown_as }: DrawnColumn) =>
   isConstant || (shown_as !== undefined && HIDDEN_AT_FIRST.includes(shown_as));
 

@@ -39,7 +39,7 @@ function fitting(text: string, room: number, size: number, weight?: number): num
 /** The text with its middle left out, so that it fits. */
 export function fitText(text: string, room: number, size = 13): string {
   let length = fitting(text, room, size), short = shorten(text, length);
-  while (length > 6 && textWidth(short, size) > room) short = shorten(text, --length);
+  while (length > 3 && textWidth(short, size) > room) short = shorten(text, --length);
   return short;
 }
 
@@ -47,7 +47,7 @@ export function fitText(text: string, room: number, size = 13): string {
 export function cutText(text: string, room: number, size = 13, weight = 400): string {
   let length = fitting(text, room, size, weight);
   if (length === text.length) return text;
-  while (length > 6 && textWidth(`${text.slice(0, length - 1)}…`, size, weight) > room) length--;
+  while (length > 3 && textWidth(`${text.slice(0, length - 1)}…`, size, weight) > room) length--;
   return `${text.slice(0, length - 1)}…`;
 }
 

@@ -40,7 +40,9 @@ export function ProgressLine({ progress }: { progress: Progress | null }) {
 }
 
 /** That what is shown is of one rank alone, and may change. */
-export const Comparing = () => <small role="status">The ranks of the run are still being compared</small>;
+export const Comparing = () => (
+  <small class="comparing" role="status">The ranks of the run are still being compared</small>
+);
 
 /** The outline of what will come. */
 export function Skeleton({ progress = null }: { progress?: Progress | null }) {

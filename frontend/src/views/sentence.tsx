@@ -41,18 +41,15 @@ interface Shown {
   evidence: string;
   /** What to do: always in sight. */
   action?: string;
-  /** What makes the sentence doubtful: it stands first, and the sentence isn't bold. */
-  doubt?: string;
   children: ComponentChildren;
 }
 
 /** A sentence, two lines of evidence, and on the right what it is worth. */
-export function Banner({ label, color, title, evidence, action, doubt = "", children }: Shown) {
+export function Banner({ label, color, title, evidence, action, children }: Shown) {
   return (
-    <section class="verdict" aria-label={label} style={{ borderColor: doubt ? "var(--warning)" : color }}>
+    <section class="verdict" aria-label={label} style={{ borderColor: color }}>
       <div>
-        {doubt && <p class="doubt">{doubt}</p>}
-        <p class={`sentence ${doubt ? "doubtful" : ""}`}>{prose(title)}</p>
+        <p class="sentence">{prose(title)}</p>
         <TwoLines text={evidence} />
         {action && <p>{prose(action)}</p>}
       </div>
@@ -94,7 +91,7 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
     );
   }
   if (answer?.state !== "ready" || picture?.kind !== "sentence") return null;
-  const { data, note = "" } = answer;
+  const { data, note } = answer;
   const rows = data[picture.texts[0]!]?.length;
   if (!rows) return null;
   const [saving, share] = (picture.amounts ?? []).map((name) => data[name]![0]);
@@ -107,24 +104,26 @@ export function FirstRow({ view, answer, isOwn = false }: FirstRow) {
   const more = others > 0 ? ` ${others} more ${others === 1 ? "rank is" : "ranks are"} slow.` : "";
   const hasSaving = typeof saving === "number" && typeof share === "number";
   return (
-    <Banner
-      label={label}
-      color={`var(--${picture.colors[rule!] ?? rule})`}
-      title={whose + title}
-      doubt={unbroken(note)}
-      evidence={evidence + more}
-      action={hasSaving || isOwn || !picture.amounts ? action : ""}
-    >
-      {hasSaving && (
-        <>
-          <b data-tip="If the rank were as fast as the next one">up to −{quantity(saving, "duration")}</b>
-          <small>{percent(share)} % of the average step · confidence {confidence}</small>
-        </>
-      )}
-      {confidence === "low" && <b>low confidence</b>}
-      {!(isOwn && viewEntry(moreIn!)?.entry.title === entry.title) && (
-        <LinkTo open={() => openView(moreIn!)}>{viewTitle(moreIn!)}</LinkTo>
-      )}
-    </Banner>
+    <>
+      {note && <p class="cut" role="note">{unbroken(note)}</p>}
+      <Banner
+        label={label}
+        color={`var(--${picture.colors[rule!] ?? rule})`}
+        title={whose + title}
+        evidence={evidence + more}
+        action={hasSaving || isOwn || !picture.amounts ? action : ""}
+      >
+        {hasSaving && (
+          <>
+            <b data-tip="If the rank were as fast as the next one">up to −{quantity(saving, "duration")}</b>
+            <small>{percent(share)} % of the average step · confidence {confidence}</small>
+          </>
+        )}
+        {confidence === "low" && <b>low confidence</b>}
+        {!(isOwn && viewEntry(moreIn!)?.entry.title === entry.title) && (
+          <LinkTo open={() => openView(moreIn!)}>{viewTitle(moreIn!)}</LinkTo>
+        )}
+      </Banner>
+    </>
   );
 }

@@ -411,7 +411,10 @@ function noteOf({ id }: ViewEntry): string | undefined {
 export function ViewPage() {
   const [main, ...others] = pageOf(openTab.value!) as [ViewEntry, ...ViewEntry[]];
   const [lead] = [leadOf(main)].filter((view) => view && !(view.id in missing.value));
-  const parts = others.filter(({ id }) => !(id in missing.value));
+  // What the sentence above the tabs says isn't repeated as a table of one row.
+  const isSaid = (id: string) =>
+    id === openEntry.value!.sentence && !comparisonBase.value && !cachedTable(id)?.data.rule?.[1];
+  const parts = others.filter(({ id }) => !(id in missing.value) && !isSaid(id));
   const noted = lead && noteOf(lead);
   const above = noted ?? (comparisonBase.value ? "" : noteOf(main));
   return (

@@ -1,5 +1,7 @@
 """The environment: versions as people write them."""
 
+from dataclasses import replace
+
 import pytest
 
 from kinetoscope_tb.filesystem import printable
@@ -47,6 +49,12 @@ def test_only_a_trace_says_that_steps_are_not_marked():
 def test_the_trace_id_is_told_where_the_file_has_one():
     assert facts(trace_id="A0B1C2").get("Trace id") == "A0B1C2"
     assert "Trace id" not in facts()
+
+
+def test_the_number_of_events_has_spaces_between_thousands():
+    trace = TraceBuilder().kernel("k", 0, 10).build()
+    meta = replace(trace.meta, events=13_636)
+    assert dict(environment(replace(trace, meta=meta)).rows())["Events"] == "13\u202f636"
 
 
 def test_what_a_budget_recorded_says_why():

@@ -137,7 +137,8 @@ export class HeaderPainter {
       pen.fillStyle = css(palette.line);
       pen.fillRect(x, RULER.top + 2, 1, RULER.height - 2);
       pen.fillStyle = css(palette.quiet);
-      pen.fillText(this.fit(text, 100), x + 4, RULER.top + RULER.height / 2);
+      const shown = this.fit(text, 100), wide = pen.measureText(shown).width + 4;
+      pen.fillText(shown, x + wide > state.width ? x - wide : x + 4, RULER.top + RULER.height / 2);
     }
   }
 }

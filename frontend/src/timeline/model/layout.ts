@@ -224,7 +224,7 @@ class Layout {
     const isFolded = this.isFolded(id, sources > 1 || list.length > FEW_COUNTERS);
     this.add({ id, kind: "axis", title: "counters", note: String(list.length), canFold: true, isFolded });
     for (const counter of isFolded ? [] : list) {
-      const title = counter.stream === null ? counter.name : `${counter.name} ${counter.stream}`;
+      const title = counter.stream === null ? counter.name : `${counter.name}, stream ${counter.stream}`;
       this.add({ id: `${id}.${counter.id}`, kind: "counter", title, curve: { source: source.id, counter } });
     }
     this.y += GAP;

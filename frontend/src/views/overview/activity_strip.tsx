@@ -52,7 +52,11 @@ function KindLegend({ strips }: { strips: Strip[] }) {
   const shown = KINDS.filter((kind) => named.has(kind)), idle = shown.find(isPale); // what follows it is, or may be
   return (
     <Legend
-      parts={shown.map((kind) => ({ ...kind, name: kind === idle ? kindName(kind) : kind.name, isIdle: isPale(kind) }))}
+      parts={shown.map((kind) => ({
+        name: kind === idle ? kindName(kind) : kind.name,
+        color: kind.color,
+        look: isPale(kind) ? "idle" : "",
+      }))}
     />
   );
 }

@@ -3,9 +3,10 @@ import { useRef } from "preact/hooks";
 import type { PartialRead, Table } from "../../api/types.ts";
 import { tableOf, useAnswer, useSummary } from "../../app/answers.ts";
 import { foreignWriter, isFindingViews, missing, openView, trace, traceState, viewEntry } from "../../app/router.ts";
-import { decimal, plural, type Value } from "../../format/numbers.ts";
+import { decimal, plural } from "../../format/numbers.ts";
 import { idInWords } from "../../format/readable_names.ts";
 import { deviceNoun } from "../../format/vendor_words.ts";
+import { prose } from "../../ui/prose.tsx";
 import { AnswerView } from "../../ui/status.tsx";
 import { Sentence } from "../sentence.tsx";
 import { Part } from "../view_page.tsx";
@@ -20,12 +21,7 @@ import { TopLists } from "./top_lists.tsx";
 import { RunVerdict, Verdict } from "./verdict.tsx";
 import { WhatToDo } from "./what_to_do.tsx";
 
-/** A count with its thousands apart; anything else as it is. */
-const grouped = (value: Value | undefined) => /^\d{5,9}$/.test(String(value)) ? decimal(Number(value)) : value;
-
-const Environment = ({ data }: Table) => (
-  <Facts facts={data.fact!.map((fact, i) => [fact, grouped(data.value![i]) ?? "–"])} />
-);
+const Environment = ({ data }: Table) => <Facts facts={data.fact!.map((fact, i) => [fact, data.value![i] ?? "–"])} />;
 
 function Findings({ data }: Table) {
   if (!data.rule!.length) return <p>{viewEntry("health")?.hint}</p>;
@@ -37,7 +33,7 @@ function Findings({ data }: Table) {
           <div>
             {idInWords(String(rule))}
             {data.count![i] === 1 ? "" : ` × ${decimal(data.count![i] as number)}`}
-            <p>{data.consequence![i]}</p>
+            <p>{prose(String(data.consequence![i]))}</p>
           </div>
         </li>
       ))}
@@ -154,6 +150,6 @@ export function useContext(): string {
     foreignWriter.value && `written by ${foreignWriter.value}`,
     steps && !foreignWriter.value &&
     (unit.isWhole ? "steps not marked" : plural(steps.data.is_complete!.filter(Boolean).length, unit.one)),
-    events && `${grouped(events)} events`,
+    events && `${events} events`,
   ].filter(Boolean).join(" · ");
 }

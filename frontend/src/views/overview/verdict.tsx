@@ -1,6 +1,6 @@
 import { h } from "preact";
 import type { Claim, Summary, Table } from "../../api/types.ts";
-import { type ShownAnswer, useAnswerIf } from "../../app/answers.ts";
+import { type ShownSummary, useAnswerIf } from "../../app/answers.ts";
 import { trace, workersOf } from "../../app/router.ts";
 import { percent, quantity, type Value } from "../../format/numbers.ts";
 import { ShowInTimeline } from "../../ui/timeline_link.tsx";
@@ -49,11 +49,15 @@ function runClaims({ verdict, also }: Summary): Table {
   return { state: "ready", view: OF_RUN, columns: [], data };
 }
 
-/** Whether a rank is slow: by the summary, as all else on the page; by the ranks alone before the trace is read. */
-export function RunVerdict({ summary: { answer } }: { summary: ShownAnswer<Summary> }) {
+/**
+ * Whether a rank is slow: by the summary, as all else on the page; by the ranks alone before the trace is read.
+ * While the summary lacks what they say, there is none: both change together.
+ */
+export function RunVerdict({ summary: { answer, isComparing } }: { summary: ShownSummary }) {
   const known = answer?.state === "ready" && answer.ranks ? answer : null;
   const hasRanks = known !== null || workersOf(trace.value.run).length > 1;
   const ofRun = useAnswerIf(hasRanks && answer !== null && !known, OF_RUN).answer;
   if (!hasRanks) return null;
+  if (isComparing && ofRun?.state === "ready") return null;
   return <FirstRow view={OF_RUN} answer={known && ofRun?.state !== "loading" ? runClaims(known) : ofRun} />;
 }

@@ -31,7 +31,6 @@ class Gaps(Table):
     device = Column(ID, "Index of the device.")
     start_ns = Column(INSTANT, "When the last GPU event before it ended; the first step's start if none did.")
     dur_ns = Column(DURATION, "How long nothing ran on the device, up to the end of the last step.")
-    step = Column(TEXT, "Number of the step that it begins in; missing between steps, and where none were marked.")
     cause = Column(
         TEXT,
         "Why, for most of it. host late: nothing was queued. launch latency: within 20 µs of the next launch. "
@@ -41,22 +40,26 @@ class Gaps(Table):
         "waited for nothing recorded.",
         words=CAUSE_WORDS,
     )
-    cause_ns = Column(DURATION, "How much of it has that cause.")
-    host_late_ns = Column(DURATION, "How much of it nothing was queued, though the host could have queued work.")
     host = Column(TEXT, "What a launching thread did for most of it, by what was recorded of it.", words=ACTIVITY_WORDS)
+    step = Column(TEXT, "Number of the step that it begins in; missing between steps, and where none were marked.")
+    cause_ns = Column(DURATION, "How much of it has that cause.")
     host_ns = Column(DURATION, "How long it did that, within the gap.")
-    late_ns = Column(
-        DURATION,
-        "How long after the gap began the call that launched the next row did. Missing if it began before the gap, "
-        "which is in the next column, and if that call isn't known.",
-    )
+    preceded_by = Column(TEXT, "The kernel, copy or fill that ran last before it; missing if none did.")
+    ended_by = Column(TEXT, "The one that ended it; missing if none followed.")
+    op = Column(TEXT, "Innermost operator that launched the one that ended it; missing if none is known.")
     queued_before_ns = Column(
         DURATION,
         "How long before the gap began the call that launched the next row did: the host wasn't late with it.",
     )
-    preceded_by = Column(TEXT, "The kernel, copy or fill that ran last before it; missing if none did.")
-    ended_by = Column(TEXT, "The one that ended it; missing if none followed.")
-    op = Column(TEXT, "Innermost operator that launched the one that ended it; missing if none is known.")
+    host_late_ns = Column(
+        DURATION, "How much of it nothing was queued, though the host could have queued work.", shown_as="detail"
+    )
+    late_ns = Column(
+        DURATION,
+        "How long after the gap began the call that launched the next row did. Missing if it began before the gap: "
+        "then `queued_before_ns` has how long; and if that call isn't known.",
+        shown_as="detail",
+    )
 
 
 def gaps(

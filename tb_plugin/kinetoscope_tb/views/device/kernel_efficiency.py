@@ -41,19 +41,19 @@ class KernelEfficiency(Table):
         "Operator that launched the kernels: the matmul, convolution or attention around them, else the innermost. "
         f"`{UNATTRIBUTED}`: it wasn't recorded.",
     )
-    main_kernel = Column(TEXT, "Of its kernels, the one that takes most of the time.")
-    input_shapes = Column(
-        TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
-    )
     time_ns = Column(DURATION, "Sum of the durations of all its kernels.")
     roof_frac = Column(
         FRACTION, "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches."
     )
     gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
     bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
+    main_kernel = Column(TEXT, "Of its kernels, the one that takes most of the time.")
+    input_shapes = Column(
+        TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
+    )
+    dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
     calls = Column(COUNT, "Number of calls of the operator; missing if it wasn't recorded.")
     kernels = Column(COUNT, "Number of kernels that they launched.")
-    dtype = Column(TEXT, "Number format of its inputs, or tf32; missing for work without FLOPs.")
     family = Column(
         TEXT,
         "matmul, convolution, attention, cast, layout, normalization, softmax, reduction, elementwise or other. If the "

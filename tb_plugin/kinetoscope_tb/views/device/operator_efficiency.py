@@ -59,6 +59,13 @@ class OperatorEfficiency(Table):
     )
 
     name = Column(TEXT, "Name of the operator with the shapes; what matmul or einsum call counts by itself.")
+    time_ns = Column(DURATION, "Device time that its calls launched; in a trace without devices, their host time.")
+    roof_frac = Column(
+        FRACTION,
+        "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches.",
+    )
+    gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
+    bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
     input_shapes = Column(
         TEXT, "Shapes of its inputs, one list per argument; missing if they weren't recorded.", shown_as="shapes"
     )
@@ -67,13 +74,6 @@ class OperatorEfficiency(Table):
         "Number format: tf32 if float inputs ran on tensor cores, but for AMD's matrix cores; else that of the inputs.",
     )
     calls = Column(COUNT, "Number of calls.")
-    time_ns = Column(DURATION, "Device time that its calls launched; in a trace without devices, their host time.")
-    roof_frac = Column(
-        FRACTION,
-        "Time at the roof / actual time: 1 is the device's limit. Above 1, inputs were read from caches.",
-    )
-    gap_ns = Column(DURATION, "Time above the roof: its time − its time at the roof; 0 if it is faster.")
-    bound_by = Column(TEXT, "The limit at its intensity: compute or memory.")
     achieved_flop_per_s = Column(FLOP_RATE, "FLOPs of all calls / their time.")
     achieved_bytes_per_s = Column(BYTE_RATE, "Minimum bytes of all calls / their time.")
     intensity = Column(NUMBER, "FLOPs per byte.")

@@ -11,6 +11,7 @@ from ...filesystem import printable
 from ...measures.recording.contents import has_snapshot_alone
 from ...measures.recording.torch_version import MEMORY_TIMELINE, torch_version, writer
 from ...measures.recording.unrecorded_device import device_names, unrecorded_device
+from ...names.text import digits
 from ...table import TEXT, Column, Table
 from ...trace import Trace
 from ...trace.meta import Meta
@@ -92,7 +93,7 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
         ("Recorded", f"{start:%Y-%m-%d %H:%M:%S} UTC" if start else None),
         ("Steps", _steps(steps) if has_steps else None if has_snapshot_alone(trace) else "not marked"),
         ("Recorded because", _why(trace.meta)),
-        ("Events", trace.meta.events),
+        ("Events", digits(trace.meta.events)),
         ("Written by", writer(trace)),
         ("Trace id", trace.meta.top.get("trace_id")),
         ("File", printable(PurePath(trace.path).name)),

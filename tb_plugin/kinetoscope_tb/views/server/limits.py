@@ -13,7 +13,7 @@ from ...measures.serving.costs import families
 from ...measures.serving.iterations import iteration_of, server_iterations
 from ...measures.serving.limits import phase_parts
 from ...pictures import PartBars
-from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, PROSE, TEXT, Column, Table
+from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key
 from ...view import Slices, Tab, View
@@ -43,6 +43,12 @@ class Limits(Table):
     )
     time_ns = Column(DURATION, "Time of the phase that goes to it, each instant counted once.")
     share_frac = Column(FRACTION, "Its share of the time of the phase.")
+    roof_frac = Column(
+        FRACTION,
+        "The time of this work at the device's limits / the time of these kernels. Near 1 only less work helps: fewer "
+        "bytes (quantization) or a larger batch.",
+    )
+    bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
     mean_ns = Column(DURATION, "That time per iteration, rounded.")
     token_ns = Column(
         DURATION,
@@ -50,13 +56,7 @@ class Limits(Table):
         adds_up=False,
         shown_as="own unit",
     )
-    roof_frac = Column(
-        FRACTION,
-        "The time of this work at the device's limits / the time of these kernels. Near 1 only less work helps: fewer "
-        "bytes (quantization) or a larger batch.",
-    )
-    bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
-    reason = Column(PROSE, "Why work of matmuls, attention or experts isn't known; missing if it is.")
+    reason = Column(TEXT, "Why work of matmuls, attention or experts isn't known; missing if it is.")
     iterations = Column(COUNT, "Iterations of the phase.", adds_up=False)
     kernels_ns = Column(DURATION, "Sum of the kernels' durations, which may overlap; missing for idle time.")
     known_frac = Column(
