@@ -169,6 +169,7 @@ def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts:
 # 500 what is wrong with the run in the sentence and the card of Trace health, and of how many ranks there is a recording.
 # 1,100 dense curves as a mean in a band, one color for one line of the program, and totals, scales and units that say of what.
 # 300 the host's time first where devices have hardly any work, and of how much of the kernel time an occupancy is.
+# 300 labels of rooflines that cover no point and no line, and lines from points to those that stand farther away.
 MOST_BYTES = 139_900
 
 
