@@ -108,18 +108,21 @@ def test_all_copies_between_host_and_device_are_pageable():
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "words"),
     [
-        "single/tracelens_mi300_sglang_capture_bs_32_rank0.json.gz",
-        "../inference/vllm_prefilldecode_piecewise/capture_traces/"
-        "graph_capture_rank_0.1773709679453551615.pt.trace.json.gz",
+        ("single/tracelens_mi300_sglang_capture_bs_32_rank0.json.gz", "Graphs are captured for 30.6 ms of 33.7 ms."),
+        (  # captures take less than half of it
+            "../inference/vllm_prefilldecode_piecewise/capture_traces/"
+            "graph_capture_rank_0.1773709679453551615.pt.trace.json.gz",
+            "graphs are captured",
+        ),
     ],
 )
 @pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
-def test_the_recording_of_a_capture_is_told_of_no_waiting_no_graphs_and_no_optimizer(name):
+def test_the_recording_of_a_capture_is_told_of_no_waiting_no_graphs_and_no_optimizer(name, words):
     table = advice(read(FOLDER / name))
     assert not {"host_bound", "launch_bound"} & set(table["rule"])
-    assert "graphs are captured" in table["evidence"][-1]
+    assert words in table["evidence"][-1]
     assert not any("CUDA graphs" in action or "optimizer" in action for action in table["action"])
 
 

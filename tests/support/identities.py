@@ -1060,6 +1060,7 @@ ALONE = {
     "operators_by_shape.mean_empty_queue_delay_ns": "a mean over calls that differ: empty queues, operators",
     "launch_durations.from_ns launch_durations.to_ns kernel_durations.from_ns kernel_durations.to_ns": "edges of bins",
     "kernel_durations.calls_up_to_here_frac kernel_durations.total_up_to_here_frac": "cumulative",
+    "gpus.occupancy_known_frac": "only kernels' own rows have an occupancy",
     "operators.tc_self_frac operators.tc_total_frac operators_by_shape.tc_self_frac operators_by_shape.tc_total_frac "
     "gpus.tc_time_frac gpus.tc_known_frac": "of operators over all time, of devices over the steps: both say so",
     "gpus.sm_efficiency_frac gpus.occupancy_frac gpu_activity.sm_efficiency_frac": (

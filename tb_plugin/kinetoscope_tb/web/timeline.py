@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..engine.answers import ask_all
 from ..engine.engine import Engine
 from ..errors import BadParameter
-from ..measures.calls.kernel_names import labels_of_iterations, labels_of_kernels
+from ..measures.calls.annotation_ranges import labels_of_iterations
+from ..measures.calls.kernel_names import labels_of_kernels
 from ..timeline.core.model import CATEGORIES, activity
 from ..timeline.core.pyramid import batch_bytes
 from ..timeline.counters.counters import batch_bytes as bytes_of_counters

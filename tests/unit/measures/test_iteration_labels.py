@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kinetoscope_tb.measures.calls.kernel_names import labels_of_iterations
+from kinetoscope_tb.measures.calls.annotation_ranges import labels_of_iterations
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 

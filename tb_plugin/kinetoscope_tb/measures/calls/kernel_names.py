@@ -1,18 +1,15 @@
-"""Readable labels of a trace's kernels, distinct within the trace, and of the iterations of a server."""
+"""Readable labels of a trace's kernels, distinct within the trace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 import polars as pl
 
-from ...names.annotations import annotation_name
-from ...names.iterations import iteration_name
 from ...names.kernel_labels import kernel_labels
 from ...trace import Trace
 from ...trace.results import once_per_recording
-from ..recording.server import inference_server
 
 
 def labels_of_kernels(*traces: Trace) -> Mapping[str, str]:
@@ -30,9 +27,3 @@ def _names(trace: Trace) -> list[str]:
 @lru_cache(maxsize=16)  # a report asks for each view of a trace
 def _labels(names: tuple[str, ...]) -> Mapping[str, str]:
     return {name: label for name, label in kernel_labels(names).items() if label != name}
-
-
-def labels_of_iterations(trace: Trace, annotations: Sequence[str]) -> dict[str, str]:
-    """What views call those of some annotations that mark an iteration of a server: SGLang decode iteration."""
-    marks = [text for text in annotations if iteration_name(text) is not None]
-    return {text: annotation_name(text, inference_server(trace)).name for text in marks}
