@@ -13,7 +13,6 @@ import { type Band, highestInParts, type Piece, stackBands } from "./bands_layou
 import { rowAt } from "./curve_lines.ts";
 import { clearCanvas, readColors } from "./flame_canvas.ts";
 import { useMarks } from "./marks.ts";
-import { BEHIND, FILLS, OTHER, placeOrder } from "./place_colors.ts";
 import { Legend } from "./stacked_bar.tsx";
 
 const HEIGHT = 420;
@@ -23,6 +22,11 @@ const LEAST_LABEL = [44, 14]; // pixels of a band with its name in it
 const LEAST = 0.3; // pixels: narrower pieces show what is behind them
 const ZOOM_PER_WHEEL = 0.004;
 const SETTLED_MS = 300; // after which a zoom by the wheel asks for more bands
+
+const fill = (color: string, percent: number) => `color-mix(in srgb, var(--${color}) ${percent}%, var(--tile))`;
+const FILLS = ["kernel", "memcpy", "communication", "runtime", "cpu-exec", "dataloader"].map((name) => fill(name, 60));
+const OTHER = fill("other", 90);
+const BEHIND = [fill("other", 22), fill("other", 60)]; // the levels, the highest first
 
 type Drawn = DrawnTable & { picture: PictureOf<"bands"> };
 
@@ -78,24 +82,18 @@ function rangesOf({ picture: { series, ranges } }: Drawn, table: Table, value: u
     .filter(({ lane }) => lane < MOST_LANES);
 }
 
-const namer = ({ picture: { name }, table }: Drawn) => (row: number) => readableName(String(table.data[name]![row]));
-
-/** The bands of some rows. */
-function bandsOf({ picture: { begin, end, height }, table: { data } }: Drawn, rows: Iterable<number>): Band[] {
-  const number = (column: string, row: number) => Number(data[column]![row]);
-  return Array.from(rows, (row) => ({
+function sceneOf(drawn: Drawn, levels: Table, rangesTable: Table, value: unknown): Scene {
+  const { picture, table, rows: { rows } } = drawn, ranges = rangesOf(drawn, rangesTable, value);
+  const { begin, end, height, name, series } = picture, shown = new Set(rows);
+  const number = (column: string, row: number) => Number(table.data[column]![row]);
+  const bands = rowsOf(table, series, value).filter((row) => shown.has(row)).map((row) => ({
     row,
     begin: number(begin, row),
     end: number(end, row),
     height: number(height, row),
   }));
-}
-
-function sceneOf(drawn: Drawn, order: string[], levels: Table, rangesTable: Table, value: unknown): Scene {
-  const { picture, table, rows: { rows } } = drawn, ranges = rangesOf(drawn, rangesTable, value);
-  const { series } = picture, shown = new Set(rows), nameOf = namer(drawn);
-  const bands = bandsOf(drawn, rowsOf(table, series, value).filter((row) => shown.has(row)));
-  const numbers = new Map(order.map((name, i) => [name, i])), own = new Set(bands.map(({ row }) => nameOf(row)));
+  const nameOf = (row: number) => readableName(String(table.data[name]![row]));
+  const names = namesByArea(bands, nameOf), order = new Map(names.map((name, i) => [name, i]));
   const at = rowsOf(levels, series, value);
   const time = levels.columns.find(({ kind }) => kind === "instant")!.name;
   const lines = picture.levels.map((name) => ({
@@ -106,8 +104,8 @@ function sceneOf(drawn: Drawn, order: string[], levels: Table, rangesTable: Tabl
   const ends = times.length ? times : bands.flatMap(({ begin, end }) => [begin, end]);
   return {
     pieces: stackBands(bands),
-    names: order.filter((name) => own.has(name)),
-    inks: new Map(bands.map(({ row }) => [row, Math.min(numbers.get(nameOf(row))!, FILLS.length)])),
+    names,
+    inks: new Map(bands.map(({ row }) => [row, Math.min(order.get(nameOf(row))!, FILLS.length)])),
     levels: { times, lines },
     ranges,
     head: LANE * (Math.max(-1, ...ranges.map(({ lane }) => lane)) + 1),
@@ -187,25 +185,17 @@ function useFrame(scene: Scene, width: number) {
 }
 
 /** The bands of one device. */
-function Chart(
-  { drawn, order, levels, ranges, value }: {
-    drawn: Drawn;
-    order: string[];
-    levels: Table;
-    ranges: Table;
-    value: unknown;
-  },
-) {
-  const { picture, table } = drawn;
+function Chart({ drawn, levels, ranges, value }: { drawn: Drawn; levels: Table; ranges: Table; value: unknown }) {
+  const { picture, table, rows } = drawn;
   const box = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(box);
-  const scene = useMemo(() => sceneOf(drawn, order, levels, ranges, value), [order, levels, ranges, value]);
+  const scene = useMemo(() => sceneOf(drawn, levels, ranges, value), [table, rows.rows, levels, ranges, value]);
   const { frame, move } = useFrame(scene, width);
   const [since, setSince] = useState<number | null>(null), [at, setAt] = useState(0);
   const kindOf = (name: string) => table.columns.find((column) => column.name === name)!.kind;
   const shownOf = (name: string, row: number) => quantity(Number(table.data[name]![row]), kindOf(name));
   const shownOfTime = (time: number) => quantity(time, kindOf(picture.begin));
-  const nameOf = namer(drawn);
+  const nameOf = (row: number) => readableName(String(table.data[picture.name]![row]));
   const tip = (row: number) =>
     `${nameOf(row)}\n${shownOf(picture.height, row)}\n${shownOf(picture.begin, row)} to ${shownOf(picture.end, row)}`;
   const ordered = useMemo(() => [...scene.inks.keys()], [scene]);
@@ -272,10 +262,10 @@ function Chart(
     return () => canvas.current?.removeEventListener("wheel", wheel);
   }, [frame.from, frame.to, width]);
   const title = `${label(picture.series)} ${value}`;
-  const first = scene.names.filter((name) => order.indexOf(name) < FILLS.length);
+  const isCut = scene.names.length > FILLS.length;
   const parts = [
-    ...first.map((name) => ({ name, color: FILLS[order.indexOf(name)]! })),
-    ...(scene.names.length > first.length ? [{ name: "other lines", color: OTHER }] : []),
+    ...scene.names.slice(0, FILLS.length).map((name, i) => ({ name, color: FILLS[i]! })),
+    ...(isCut ? [{ name: "other lines", color: OTHER }] : []),
     { name: "smaller blocks", color: BEHIND[1]! },
     { name: "reserved, not active", color: BEHIND[0]! },
   ];
@@ -312,16 +302,9 @@ function Chart(
 
 /** Rows as bands on top of each other, a picture for each device. */
 export function BandsChart(drawn: Drawn) {
-  const { picture: { levels_view, ranges_view, series }, entry, table, rows } = drawn;
+  const { picture: { levels_view, ranges_view, series }, entry, table } = drawn;
   const levels = tableOf(useAnswer(levels_view, parametersOf(entry)));
   const ranges = tableOf(useAnswer(ranges_view, parametersOf(entry)));
   const values = [...new Set(table.data[series])];
-  const order = useMemo(() => namesByArea(bandsOf(drawn, rows.rows), namer(drawn)), [table, rows.rows]);
-  useLayoutEffect(() => {
-    placeOrder.value = order;
-    return () => (placeOrder.value = []);
-  }, [order]);
-  return levels && ranges && (
-    <>{values.map((value) => <Chart key={value} {...{ drawn, order, levels, ranges, value }} />)}</>
-  );
+  return levels && ranges && <>{values.map((value) => <Chart key={value} {...{ drawn, levels, ranges, value }} />)}</>;
 }

@@ -8,7 +8,6 @@ import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
 import { cutName, textWidth, useWidth } from "../ui/measure.ts";
 import { useMarks } from "./marks.ts";
-import { placeColor, placeOrder } from "./place_colors.ts";
 import { Legend } from "./stacked_bar.tsx";
 import { squarify } from "./treemap_layout.ts";
 
@@ -38,11 +37,9 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
     .sort((a, b) => b.size - a.size);
   const whole = ordered.reduce((total, { size }) => total + size, 0);
   const sized = (size: number) => `${exact(size, area.kind)} · ${percent(size / whole)} %`;
-  const inWords = ordered.map(({ name, size }) => `${name} ${quantity(size, area.kind)} (${percent(size / whole)} %)`);
   const inkOf = (group: string) => `line${picture.groups.indexOf(group)}`;
   const nameOf = (row: number) => readableName(String(table.data[picture.name]?.[row] ?? ""));
   const all = useMemo(() => [...new Set(Array.from(rows, nameOf))].sort(), [rows, table]);
-  const hasPlaces = all.some((name) => placeOrder.value.includes(name));
   const tip = (row: number) => `${ready.nameOf(row)}\n${sized(sizeOf(row))}`;
   const marks = useMarks(ordered.flatMap(({ of }) => of), `Treemap of ${area.title}`, tip);
   const places = width > 0 ? squarify(ordered.map(({ size }) => size), { left: 0, top: 0, width, height: HEIGHT }) : [];
@@ -52,9 +49,12 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
         {area.title} <span>{quantity(whole, area.kind)} in all</span>
         <SavePicture title={area.title} />
       </figcaption>
-      {hasPlaces
-        ? <p class="quiet">{inWords.join(" · ")}</p>
-        : <Legend parts={ordered.map(({ name }, i) => ({ name: inWords[i]!, look: inkOf(name) }))} />}
+      <Legend
+        parts={ordered.map(({ name, size }) => ({
+          name: `${name} ${quantity(size, area.kind)} (${percent(size / whole)} %)`,
+          look: inkOf(name),
+        }))}
+      />
       <div ref={box} {...marks.around}>
         <svg
           width={width}
@@ -84,7 +84,6 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
                         y={place.top}
                         width={place.width}
                         height={place.height}
-                        style={hasPlaces && !rest ? { fill: placeColor(nameOf(row)) } : undefined}
                       />
                       {fits && <text x={place.left + 4} y={place.top + 14}>{text}</text>}
                     </g>
