@@ -215,7 +215,7 @@ def test_facts_without_numbers_are_the_same_or_changed():
 
 
 def test_keys_that_are_missing_are_the_same_key():
-    base = TraceBuilder().step(0, 0, 1000).kernel("k", 10, 5).build()
+    base = TraceBuilder().step(0, 0, 1000).kernel("k", 10, 5, grid=[1, 1, 1]).build()
     frame = compare(VIEWS["kernels_by_op"], base, base).frame
     assert frame.select("op", "only_in", "delta_total_ns").rows() == [(None, None, 0)]
 
