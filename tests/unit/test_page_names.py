@@ -42,7 +42,10 @@ COLUMNS_BY_NAME = {
     "timeline/panels/area_rows.tsx": ("category name", AREA),
     "timeline/panels/gap_list.tsx": ("start_ns total_ns", "the panel of idle gaps"),
     "timeline/state/idle_gaps.ts": ("start_ns", "the panel of idle gaps"),
-    "views/view_page.tsx": ("consequence rule", "what the sentence above a page's tabs says: a run's advice, and the worst finding"),
+    "views/view_page.tsx": (
+        "consequence rule",
+        "what the sentence above a page's tabs says: a run's advice, and the worst finding",
+    ),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
     "views/parameters.tsx": ("device phase step", "parameters of a whole page, and what a field of one asks for"),
 }

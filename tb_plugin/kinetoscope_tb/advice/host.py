@@ -39,7 +39,7 @@ from .facts import (
     is_optimizer,
     optimizer_class,
 )
-from .missing_launches import BLOCKED, UNKNOWN, lacks_launches, link_launches, lone_work, why_unknown
+from .faults import BLOCKED, UNKNOWN, lacks_launches, link_launches, lone_work, why_unknown
 from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Culprit, HiddenTime, OpenQuestion, Remedy
 from .repetition import (
     described_row,

@@ -28,6 +28,7 @@ from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.regex import regex
 from .facts import Facts
+from .faults import link_launches
 from .host import is_launch_bound, kernels_of_optimizer
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned_sizes
 from .kernel_growth import KernelGrowth
@@ -41,7 +42,6 @@ from .kernel_text import (
     use_fused,
 )
 from .kernel_times import KernelTimes
-from .missing_launches import link_launches
 from .model import Advice, Candidate, ClearedTopic, Confidence, Culprit, OpenQuestion
 from .precision import FASTER, channels_last, image_layouts, mixed_precision, slow_floats
 

@@ -20,7 +20,7 @@ from ..names import text
 from ..names.kernels import step_number
 from ..names.python_frames import function_name
 from .facts import Facts
-from .missing_launches import UNKNOWN, lacks_launches, link_launches, why_unknown
+from .faults import UNKNOWN, lacks_launches, link_launches, why_unknown
 from .model import Advice
 
 _LONG = 0.005  # of the step: shorter gaps are a matter of launching, and too many to name

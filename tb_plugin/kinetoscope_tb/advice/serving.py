@@ -23,7 +23,7 @@ from ..names.kernel_labels import kernel_label
 from ..names.server_work import receives_from_scheduler
 from .copies import COPY_LESS_OF_CACHE
 from .facts import Facts
-from .missing_launches import BLOCKED
+from .faults import BLOCKED
 from .model import Advice, Confidence
 from .server_host import late_of_server
 

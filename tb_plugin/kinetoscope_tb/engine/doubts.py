@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..advice.facts import Facts
-from ..advice.faults import Faults
-from ..advice.missing_launches import lacks_launches, why_not_recorded
+from ..advice.faults import Faults, lacks_launches, why_not_recorded
 from ..diagnostics import physics
 from ..measures.time.idle_causes import matters, not_shown_times
 from ..names import text

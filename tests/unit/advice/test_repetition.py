@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
-from kinetoscope_tb.advice.missing_launches import UNKNOWN
+from kinetoscope_tb.advice.faults import UNKNOWN
 from kinetoscope_tb.advice.repetition import gaps_of_unknown_cause, repeated_gaps
 from support.machine import MS, US, Machine
 from support.strategies import builders
