@@ -3,15 +3,7 @@ import type { Column, Table, ViewEntry } from "../src/api/types.ts";
 import type { Value } from "../src/format/numbers.ts";
 import { addKernelLabels } from "../src/format/readable_names.ts";
 import { matrixUnits, TENSOR_CORES } from "../src/format/vendor_words.ts";
-import {
-  csv,
-  leadingNames,
-  prepareTable,
-  sortedTexts,
-  tsv,
-  weightAfter,
-  weightedByHost,
-} from "../src/table/columns.ts";
+import { csv, leadingNames, prepareTable, sortedTexts, tsv, weightAfter } from "../src/table/columns.ts";
 import CASES from "./formulas.json" with { type: "json" };
 
 const TABLE: Table = {
@@ -345,22 +337,4 @@ Deno.test("on a narrow page the weight stands behind the texts that name a row t
   same(weightAfter(ready, "total_ns", count).map(({ name }) => name), ["cause", "host", "total_ns", "kind"]);
   same(weightAfter(ready, "total_ns").map(({ name }) => name), ["cause", "total_ns", "host", "kind"]);
   is(leadingNames(ready.slice(0, 2), ["culprit"]), 2);
-});
-
-Deno.test("where hardly any row has work of a device, the host's time is what counts", () => {
-  const data = (device: number[]): Table["data"] => ({
-    device_self_ns: device,
-    host_self_ns: device.map((_, row) => row + 1),
-  });
-  const rows = Array.from({ length: 20 }, (_, row) => row ? 0 : 11), table = { ...TABLE, data: data(rows) };
-  const lengths = ["device_self_ns", "host_self_ns"],
-    tree = { kind: "tree", parent: "at", widths: ["host_self_ns", "forward_ns"] };
-  const entry = { ...ENTRY, weight: "device_self_ns", picture: { kind: "bars", lengths } } as unknown as ViewEntry;
-  const byHost = weightedByHost(entry, table);
-  same([byHost.weight, byHost.picture], ["host_self_ns", { kind: "bars", lengths: [] }]);
-  const ofTree = weightedByHost({ ...entry, picture: tree } as unknown as ViewEntry, table);
-  same([ofTree.weight, ofTree.picture], ["host_self_ns", { ...tree, widths: ["forward_ns"] }]);
-  is(weightedByHost(entry, { ...table, data: data(rows.map(() => 3)) }), entry);
-  is(weightedByHost(entry, { ...table, data: data(rows.map(() => 0)) }), entry);
-  is(weightedByHost(ENTRY, TABLE), ENTRY);
 });

@@ -56,10 +56,11 @@ def test_lost_events_are_the_headline_in_the_color_of_warnings(page: Page, lost:
     assert border == worth == warning
 
 
-def test_the_doubt_of_a_path_stands_once_above_its_sentence_as_on_other_pages(page: Page, lost: str) -> None:
+def test_a_doubtful_path_is_not_stated_in_bold_and_its_doubt_stands_once_above_it(page: Page, lost: str) -> None:
     page.goto(f"{lost}{ENTRY}{address(view='critical_path', run='run', worker='rank0', span='5')}")
-    sentence = page.locator(".verdict .sentence")
+    sentence = page.locator(".verdict p").first
     expect(sentence).to_contain_text("of the critical path is")
+    assert sentence.evaluate("sentence => getComputedStyle(sentence).fontWeight") == "400"
     expect(page.get_by_role("treegrid")).not_to_have_count(0)
     expect(page.get_by_text("100 of 250 launches")).to_have_count(1)
     note = page.get_by_role("note")

@@ -12,8 +12,7 @@ import {
   meanOver,
   type Panel,
   panels,
-  type Parts,
-  partsOf,
+  partMeans,
   rowAt,
   span,
 } from "./curve_lines.ts";
@@ -114,18 +113,11 @@ const PART = 2; // pixels of a part of a line that has more rows than there is r
 const isDense = ({ lines, times }: Panel, { left, right }: Frame) =>
   lines.some(({ means }) => means) && PART * times.length > right - left;
 
-/** The area between the lowest and the highest value of each part. */
-const band = ({ times, lows, highs }: Parts, { x, y }: Frame): string =>
-  lows.map((low, i) => {
-    const [left, right] = [times[i]!, times[i + 1]!].map((time) => x(time).toFixed(2));
-    return `M${left} ${y(low).toFixed(2)}H${right}V${y(highs[i]!).toFixed(2)}H${left}Z`;
-  }).join("");
-
-/** The means of a line's parts, and the band around them. */
+/** The mean of each part of a line, and the area below the exact one. */
 function denseOutline(panel: Panel, line: Line, frame: Frame): { line: string; area: string } {
   const [begin, end] = [panel.times[0]!, panel.times.at(-1)!].map(frame.x) as [number, number];
-  const parts = partsOf(panel, line, Math.max(1, Math.round((end - begin) / PART)));
-  return { line: outline(parts, parts.means, frame).line, area: band(parts, frame) };
+  const means = partMeans(panel, line, Math.max(1, Math.round((end - begin) / PART)));
+  return { ...exactOutline(panel, line, frame), line: outline(means, means.values, frame).line };
 }
 
 function Grid({ frame, values }: { frame: Frame; values: Axis }) {
@@ -446,7 +438,7 @@ function Head({ panel, canZoom, isDense }: { panel: Panel; canZoom: boolean; isD
           </span>
         );
       })}
-      {isDense && <span>Line: mean; band: lowest to highest</span>}
+      {isDense && <span>Line: mean</span>}
       {panel.notes.map(({ text, doc }) => <span key={text} class="note" data-tip={doc}>{text}</span>)}
       {canZoom && <span class="hint">Drag to zoom, double-click to reset</span>}
       <SavePicture title={panel.title || panel.lines.map(({ title }) => title).join(", ")} />

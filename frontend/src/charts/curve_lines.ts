@@ -131,36 +131,20 @@ export function meanOver(
   return whole > 0 ? [sum / whole, whole / (to - from)] : null;
 }
 
-/** A line in equal parts of time. */
-export interface Parts {
-  times: number[];
-  means: number[];
-  lows: number[];
-  highs: number[];
-}
-
-/** The mean, the lowest and the highest value of a line in each of so many parts of the time of its rows. */
-export function partsOf({ times }: Panel, line: Line, count: number): Parts {
-  const { means, values } = line, from = times[0]!, pitch = (times.at(-1)! - from) / count;
+/** The mean of a line in each of so many equal parts of the time of its rows; the last one once more at the end. */
+export function partMeans({ times }: Panel, { means }: Line, count: number): { times: number[]; values: number[] } {
+  const from = times[0]!, pitch = (times.at(-1)! - from) / count, sums = Array<number>(count).fill(0);
   const begins = Array.from({ length: count + 1 }, (_, i) => from + i * pitch);
-  const [sums, lows, highs] = [0, Infinity, -Infinity].map((value) => Array<number>(count).fill(value)) as [
-    number[],
-    number[],
-    number[],
-  ];
   let part = 0;
   for (let row = 0; row + 1 < times.length; row++) {
-    const value = values[row]!, until = times[row + 1]!;
-    for (let begin = times[row]!; begin < until;) {
+    for (let begin = times[row]!, until = times[row + 1]!; begin < until;) {
       while (part + 1 < count && begin >= begins[part + 1]!) part++;
       const end = part + 1 < count ? Math.min(until, begins[part + 1]!) : until;
       sums[part]! += means![row]! * (end - begin);
-      lows[part] = Math.min(lows[part]!, value);
-      highs[part] = Math.max(highs[part]!, value);
       begin = end;
     }
   }
-  return { times: begins, means: [...sums, sums.at(-1)!].map((sum) => sum / pitch), lows, highs };
+  return { times: begins, values: [...sums, sums.at(-1)!].map((sum) => sum / pitch) };
 }
 
 /** The row that makes a line by itself: the last one, whose value holds for no time, if the one before has none. */

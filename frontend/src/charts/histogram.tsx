@@ -13,8 +13,7 @@ import { SavePicture } from "../table/save.tsx";
 const HEIGHT = 170;
 const TOP = 10;
 const BASE = HEIGHT - 24;
-const APART = 12; // pixels between two names of edges
-const MARGINS = 80; // pixels next to the bins, nearly
+const APART = 26; // pixels between two names of edges
 
 type Numbers = (number | null)[];
 
@@ -49,14 +48,8 @@ interface BarsProps extends PanelProps {
 
 const sumOf = (heights: number[]) => heights.reduce((sum, height) => sum + height, 0);
 
-interface EdgesProps extends Pick<PanelProps, "bins" | "edge"> {
-  left: number;
-  pitch: number;
-  width: number;
-}
-
-/** The names of the edges, as many as there is room for: the same in all panels, whatever stands left of their bins. */
-function Edges({ bins, edge, left, pitch, width }: EdgesProps) {
+/** The names of the edges, as many as there is room for. */
+function Edges({ bins, edge, left, pitch }: { bins: (Bin | null)[]; edge: DrawnColumn; left: number; pitch: number }) {
   const labels = bins.flatMap((bin, i) => {
     if (!bin) return [];
     const isLast = i === bins.length - 1 || bins[i + 1] === null;
@@ -65,10 +58,10 @@ function Edges({ bins, edge, left, pitch, width }: EdgesProps) {
   let free = -Infinity;
   return labels.map(({ at, value }) => {
     const text = edgeText(value, edge.kind);
-    const nearly = (width - MARGINS) / bins.length * at, half = textWidth(text, 12) / 2;
-    if (nearly - half < free) return null;
-    free = nearly + half + APART;
-    return <text key={at} x={left + pitch * at} y={BASE + 16} text-anchor="middle">{text}</text>;
+    const [x, half] = [left + pitch * at, textWidth(text, 12) / 2];
+    if (x - half < free) return null;
+    free = x + half + APART;
+    return <text key={at} x={x} y={BASE + 16} text-anchor="middle">{text}</text>;
   });
 }
 
@@ -102,7 +95,7 @@ function Bars({ bins, edge, column, heights, scale, width, tip, marked, open }: 
           </g>
         )
       )}
-      <Edges {...{ bins, edge, left, pitch, width }} />
+      <Edges bins={bins} edge={edge} left={left} pitch={pitch} />
     </svg>
   );
 }

@@ -17,7 +17,6 @@ export type Segment = [number, number, number, number];
 const GAP = 4;
 const PIECE = 6; // pixels
 const SIDES = [[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, 1], [1, -1], [-1, -1]] as const;
-const DISTANCES = [0, 18, 36, 60, 90]; // from the point; a line leads to what isn't next to it
 
 export const overlap = (a: Rectangle, b: Rectangle): boolean =>
   a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
@@ -46,54 +45,36 @@ export function piecesOf([x1, y1, x2, y2]: Segment): Rectangle[] {
   return Array.from({ length: count }, (_, i) => boxOf([...at(i), ...at(i + 1)]));
 }
 
-/** The line from the middle of a point to its label. */
-export const leader = ({ x, y }: Point, { left, top, width, height }: Rectangle): Segment => [
-  x,
-  y,
-  Math.max(left, Math.min(left + width, x)),
-  Math.max(top, Math.min(top + height, y)),
-];
-
-/** Whether a label isn't next to its point. */
-export const isFar = ({ radius }: Point, [x1, y1, x2, y2]: Segment): boolean =>
-  Math.hypot(x2 - x1, y2 - y1) > radius + 2 * GAP;
-
-/** At the sides and the corners of a point, then farther away. */
+/** At the sides and the corners of a point. */
 const places = ({ x, y, radius }: Point, width: number, height: number): Rectangle[] =>
-  DISTANCES.flatMap((distance) =>
-    SIDES.map(([right, down]) => {
-      const aside = (radius + GAP + distance) * (right && down ? Math.SQRT1_2 : 1);
-      const left = x + right * aside + (right - 1) * width / 2, top = y + down * aside + (down - 1) * height / 2;
-      return { left, top, width, height };
-    })
-  );
+  SIDES.map(([right, down]) => {
+    const aside = (radius + GAP) * (right && down ? Math.SQRT1_2 : 1);
+    const left = x + right * aside + (right - 1) * width / 2, top = y + down * aside + (down - 1) * height / 2;
+    return { left, top, width, height };
+  });
 
 /**
- * Where the labels of some points go; null where there is no room.
+ * Where labels go; null where there is no room.
  *
- * @param points The points to label, the most important first.
- * @param sizes Of their labels.
+ * @param sizes Of the labels, the most important first.
+ * @param points The points that they label, in the same order; further ones have none.
  * @param inside No label leaves it.
- * @param occupied What no label covers, such as other points, and no line to a label crosses but from within.
- * @param lines What no label covers, either.
+ * @param occupied What no label covers: points and lines.
  */
 export function placeLabels(
-  points: Point[],
   sizes: { width: number; height: number }[],
+  points: Point[],
   inside: Rectangle,
   occupied: Rectangle[],
-  lines: Rectangle[],
 ): (Rectangle | null)[] {
-  const busy = [...points.map(around), ...occupied];
-  return points.map((point, i) => {
-    const { width, height } = sizes[i]!, own = around(point), others = busy.filter((one) => !overlap(one, own));
-    const place = places(point, width, height).find((place) =>
+  const busy = [...occupied];
+  return sizes.map(({ width, height }, i) => {
+    const place = places(points[i]!, width, height).find((place) =>
       place.left >= inside.left && place.top >= inside.top && place.left + width <= inside.left + inside.width &&
-      place.top + height <= inside.top + inside.height && isFree(place, [...busy, ...lines]) &&
-      isFree(boxOf(leader(point, place)), others)
+      place.top + height <= inside.top + inside.height && isFree(place, busy)
     ) ?? null;
     if (place) {
-      busy.push(place, boxOf(leader(point, place)));
+      busy.push(place);
     }
     return place;
   });

@@ -59,12 +59,7 @@ export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: Picture
                 parts={parts}
                 whole={whole}
                 scale={longest}
-                label={`${name}: ${
-                  parts.filter(({ value }) => value > 0).map((part) =>
-                    `${part.name} ${quantity(part.value, "duration")}`
-                  )
-                    .join(", ")
-                }`}
+                label={`${name}: ${parts.map((part) => `${part.name} ${quantity(part.value, "duration")}`).join(", ")}`}
               >
                 <span>{quantity(whole, "duration")}</span>
               </StackedBar>

@@ -9,16 +9,7 @@ import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
 import { decades, type Log, logScale, type Mark, marksOf, type Roof, roofsOf, rowsLeftOut } from "./roofline_marks.ts";
-import {
-  around,
-  isFar,
-  isFree,
-  leader,
-  piecesOf,
-  placeLabels,
-  type Rectangle,
-  type Segment,
-} from "./label_placement.ts";
+import { around, isFree, piecesOf, placeLabels, type Rectangle, type Segment } from "./label_placement.ts";
 
 const HEIGHT = 380;
 const EDGE = { left: 84, right: 20, top: 14, bottom: 40 };
@@ -170,26 +161,24 @@ function Labels({ plot, nameOf }: { plot: Plot; nameOf: (row: number) => string 
     width: Math.max(...lines.map((line) => textWidth(line, 12))),
     height: LINE * lines.length,
   }));
-  const occupied = [...circles.slice(MOST_LABELS), ...roofs.flatMap(({ boxes }) => boxes)];
-  const placed = placeLabels(points.slice(0, MOST_LABELS), sizes, inside, occupied, lines);
+  const placed = placeLabels(sizes, points, inside, [...circles, ...lines, ...roofs.flatMap(({ boxes }) => boxes)]);
   return (
     <g aria-hidden="true">
       {roofs.map(({ text, x, y, angle }) => (
         <text key={text} class="strong" transform={`translate(${x} ${y}) rotate(${angle})`}>{text}</text>
       ))}
-      {placed.map((at, i) => {
-        const point = points[i]!, segment = at && leader(point, at);
-        return at && (
-          <g key={i}>
-            {isFar(point, segment!) && <Line name="zero" segment={segment!} />}
-            {texts[i]!.map((line, number) => (
-              <text key={number} class={number ? "" : "strong"} x={at.left} y={at.top + LINE * (number + 1) - 4}>
-                {line}
-              </text>
-            ))}
-          </g>
-        );
-      })}
+      {placed.map((at, i) =>
+        at && texts[i]!.map((line, number) => (
+          <text
+            key={`${i} ${number}`}
+            class={number ? "" : "strong"}
+            x={at.left}
+            y={at.top + LINE * (number + 1) - 4}
+          >
+            {line}
+          </text>
+        ))
+      )}
     </g>
   );
 }

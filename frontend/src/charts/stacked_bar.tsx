@@ -64,11 +64,10 @@ export function StackedBar(
       "data-tip": partText(part, whole),
     };
     const room = width * value / scale - AROUND;
-    /** The name with what belongs to it, as far as there is room; without its namespace before it is cut. */
+    /** The name with what belongs to it, as far as there is room. */
     const fitting = (text: string) => {
-      const short = name.replace(/^(\w+::|\W+)/, "");
-      const fit = [text, name, short].find((one) => textWidth(one, 13, 650) <= room);
-      return fit ?? (room < LEAST_ROOM ? "" : cutText(short, room, 13, 650));
+      if (textWidth(text, 13, 650) <= room) return text;
+      return room < LEAST_ROOM ? "" : cutText(name.replace("aten::", ""), room, 13, 650);
     };
     if (!onPick || row === undefined) {
       return <i key={i} {...look}>{isNamed && fitting(`${name} ${percent(value / whole)} %`)}</i>;

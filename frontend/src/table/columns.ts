@@ -280,21 +280,6 @@ export function csv(columns: Column[], data: Table["data"], rows: Uint32Array): 
   return [columns.map(({ name }) => name).join(","), ...Array.from(rows, line), ""].join("\r\n");
 }
 
-const FEW_ROWS = 0.1; // of those in which the host took time
-
-/** The view with the host's column as its weight, where hardly any row has work of a device, but the host took time. */
-export function weightedByHost(entry: ViewEntry, { data }: Table): ViewEntry {
-  const { weight, picture } = entry, other = String(weight).replace(/^device/, "host");
-  const [own, of] = [weight, other].map((name) => data[name!]?.filter(Boolean).length ?? 0) as [number, number];
-  if (!own || own >= FEW_ROWS * of) return entry;
-  const others = (names: string[]) => names.filter((name) => name !== weight && name !== other);
-  if (picture?.kind === "tree") {
-    return { ...entry, weight: other, picture: { ...picture, widths: others(picture.widths) } };
-  }
-  if (picture?.kind !== "bars") return { ...entry, weight: other };
-  return { ...entry, weight: other, picture: { ...picture, lengths: others(picture.lengths) } };
-}
-
 /** The columns with the weight right after the first one, or after several, so that it is in sight on a narrow page. */
 export function weightAfter(columns: DrawnColumn[], weight: string | null, count = 1): DrawnColumn[] {
   const is = ({ name }: DrawnColumn) => Number(name === weight);

@@ -3,7 +3,7 @@
 import { h } from "preact";
 import type { Parameter, ViewEntry } from "../api/types.ts";
 import { tableOf, useAnswer } from "../app/answers.ts";
-import { address, catalogue, choose, missing, parametersOf, zoom, zoomTo } from "../app/router.ts";
+import { address, catalogue, choose, parametersOf, zoom, zoomTo } from "../app/router.ts";
 import { decimal, label, quantity } from "../format/numbers.ts";
 import { Menu, Stops } from "../ui/choice.tsx";
 import { ShowInTimeline } from "../ui/timeline_link.tsx";
@@ -49,14 +49,8 @@ function NumberChoice({ parameter: { name, choices } }: { parameter: Parameter }
   );
 }
 
-/** What to write into a field. */
-const hintOf = (name: string): string | undefined => {
-  if (name.endsWith("_ns")) return "ns from the start";
-  return name === "step" && missing.value.steps ? "of the trace next to it" : undefined;
-};
-
 /** A number or a text, taken when the field is left or Enter is pressed. */
-function Field({ parameter: { name, kind }, empty = hintOf(name) }: { parameter: Parameter; empty?: string }) {
+function Field({ parameter: { name, kind }, empty }: { parameter: Parameter; empty?: string }) {
   return (
     <label>
       {label(name)}{" "}

@@ -41,15 +41,17 @@ interface Shown {
   evidence: string;
   /** What to do: always in sight. */
   action?: string;
+  /** Whether it is doubtful: then it isn't bold. */
+  isDoubtful?: boolean;
   children: ComponentChildren;
 }
 
 /** A sentence, two lines of evidence, and on the right what it is worth. */
-export function Banner({ label, color, title, evidence, action, children }: Shown) {
+export function Banner({ label, color, title, evidence, action, isDoubtful, children }: Shown) {
   return (
     <section class="verdict" aria-label={label} style={{ borderColor: color }}>
       <div>
-        <p class="sentence">{prose(title)}</p>
+        <p class={isDoubtful ? "" : "sentence"}>{prose(title)}</p>
         <TwoLines text={evidence} />
         {action && <p>{prose(action)}</p>}
       </div>
@@ -122,6 +124,7 @@ export function FirstRow({ view, answer, isOwn = false, worse }: FirstRow) {
         label={label}
         color={`var(--${picture.colors[rule!] ?? rule})`}
         title={whose + title}
+        isDoubtful={!!note}
         evidence={evidence + more}
         action={hasSaving || isOwn || !picture.amounts ? action : ""}
       >

@@ -39,12 +39,12 @@ import { StepColumns } from "../charts/step_columns.tsx";
 import { Treemap } from "../charts/treemap.tsx";
 import { plural, quantity } from "../format/numbers.ts";
 import { hiddenColumns } from "../table/column_choice.ts";
-import { type DrawnColumn, omitColumns, prepareTable, type Ready, weightedByHost } from "../table/columns.ts";
+import { type DrawnColumn, omitColumns, prepareTable, type Ready } from "../table/columns.ts";
 import { RowDetail } from "../table/row_detail.tsx";
 import { type DrawnTable, useRows } from "../table/rows.ts";
 import { SaveRows } from "../table/save.tsx";
 import { DataTable } from "../table/table.tsx";
-import { Scoped, TableScopeContext, useTableScope } from "../table/table_scope.tsx";
+import { Scoped, useTableScope } from "../table/table_scope.tsx";
 import { Columns, FilterBox, Sums } from "../table/tools.tsx";
 import { Depth, TreeTable } from "../table/tree_table.tsx";
 import { AnswerView, Comparing, Notice } from "../ui/status.tsx";
@@ -186,19 +186,7 @@ function largePicture(picture: PictureKind, drawn: DrawnTable) {
   return null;
 }
 
-function Content({ table, entry: given, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
-  const scope = useTableScope();
-  const entry = useMemo(() => weightedByHost(given, table), [given, table]);
-  const scopeOfEntry = useMemo(() => ({ ...scope, entry }), [scope, entry]);
-  return (
-    <TableScopeContext.Provider value={scopeOfEntry}>
-      <Drawing table={table} entry={entry} fixed={fixed} />
-    </TableScopeContext.Provider>
-  );
-}
-
-/** The picture of a view, its tools and its rows. */
-function Drawing({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
+function Content({ table, entry, fixed }: { table: Table; entry: ViewEntry; fixed: string[] }) {
   const whole = prepareTable(table, entry);
   // Fixed parameters have the same value in every row.
   const ready: Ready = useMemo(() => omitColumns(whole, fixed), [whole, fixed.join()]);

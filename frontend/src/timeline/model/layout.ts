@@ -12,7 +12,6 @@ const SHORTEST_LINE = 18;
 const GAP = 6;
 const CURVE = 30;
 const FEW_COUNTERS = 6;
-const TINY = 1 << 20; // bytes: such curves of memory are folded
 
 /** The lanes of a track as they are drawn; in a mini one several lanes may share a row. */
 export interface Band {
@@ -222,8 +221,7 @@ class Layout {
   counters(source: LayoutTrace, process: string, list: Counter[], sources: number) {
     if (!list.length) return;
     const id = process.replace(/^p/, "c");
-    const areTiny = list.every(({ kind, most }) => kind === "bytes" && most < TINY);
-    const isFolded = this.isFolded(id, sources > 1 || list.length > FEW_COUNTERS || areTiny);
+    const isFolded = this.isFolded(id, sources > 1 || list.length > FEW_COUNTERS);
     this.add({ id, kind: "axis", title: "counters", note: String(list.length), canFold: true, isFolded });
     for (const counter of isFolded ? [] : list) {
       const title = counter.stream === null ? counter.name : `${counter.name}, stream ${counter.stream}`;
