@@ -407,7 +407,7 @@ export function Curves({ picture, table, ready, entry, scaledWith }: CurvesProps
     <div ref={box} class="curves">
       {width > 0 && drawn.map((panel, i) => (
         <figure key={panel.key} class="card">
-          <Head panel={panel} canZoom={canZoom} isDense={isDense(panel, frameOf(axes[i]!, ends, size))} />
+          <Head panel={panel} canZoom={canZoom} />
           <Plot
             panel={panel}
             frame={frameOf(axes[i]!, ends, size)}
@@ -423,7 +423,7 @@ export function Curves({ picture, table, ready, entry, scaledWith }: CurvesProps
 }
 
 /** The panel's title and the exact range of its values. */
-function Head({ panel, canZoom, isDense }: { panel: Panel; canZoom: boolean; isDense: boolean }) {
+function Head({ panel, canZoom }: { panel: Panel; canZoom: boolean }) {
   const [from, to] = [panel.times[0]!, panel.times.at(-1)!];
   return (
     <figcaption>
@@ -438,7 +438,6 @@ function Head({ panel, canZoom, isDense }: { panel: Panel; canZoom: boolean; isD
           </span>
         );
       })}
-      {isDense && <span>Line: mean</span>}
       {panel.notes.map(({ text, doc }) => <span key={text} class="note" data-tip={doc}>{text}</span>)}
       {canZoom && <span class="hint">Drag to zoom, double-click to reset</span>}
       <SavePicture title={panel.title || panel.lines.map(({ title }) => title).join(", ")} />
