@@ -380,7 +380,7 @@ def test_what_a_rank_alone_can_not_save_is_no_claim():
 
 
 def test_a_single_other_rank_that_a_rank_waits_for_is_called_so():
-    times = {"total_ns": pl.lit(11 * MS, pl.Int64), "wait_ns": pl.lit(4 * MS, pl.Int64)}
+    times = {"total_ns": pl.lit(11 * MS, pl.Int64), "exposed_wait_ns": pl.lit(4 * MS, pl.Int64)}
     rank_steps = steps_of_ranks([7] * 2).with_columns(**times).filter(pl.col("worker") != "rank0")
     pace = PaceOfOthers.of(rows_of(rank_steps), "rank1")
     assert pace.words(5 * MS, "step").startswith("This rank waits 4 ms per step for the other rank, which takes 7 ms ")

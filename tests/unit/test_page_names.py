@@ -47,7 +47,7 @@ COLUMNS_BY_NAME = {
         "what the sentence above a page's tabs says: a run's advice, and the worst finding",
     ),
     "views/step_difference.tsx": ("kind", "of the answer about two steps, which is no view"),
-    "views/parameters.tsx": ("device phase step", "parameters of a whole page, and what a field of one asks for"),
+    "views/parameters.tsx": ("device phase", "parameters of a whole page"),
 }
 """Columns that a file, or a folder, knows by their names, and why; `*`: any."""
 

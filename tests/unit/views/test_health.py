@@ -237,7 +237,7 @@ def test_the_environment_says_what_the_file_says():
         World size    8
         Backend       nccl
         Recorded      2023-11-14 22:13:20 UTC
-        Steps         only 7, complete
+        Steps         1, complete: number 7
         Events        3
         File          built.pt.trace.json
         """,

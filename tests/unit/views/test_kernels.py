@@ -87,7 +87,7 @@ def test_kernels_split_by_operator_and_launch_properties():
     ("table", "first"),
     [
         (KernelsByOp, ["name", "op", "grid", "block", "calls", "total_ns"]),
-        (KernelEfficiency, ["operator", "main_kernel", "input_shapes", "time_ns", "roof_frac", "gap_ns", "bound_by"]),
+        (KernelEfficiency, ["operator", "time_ns", "roof_frac", "gap_ns", "bound_by", "main_kernel", "input_shapes"]),
         (Copies, ["name", "direction", "device", "from_device", "to_device", "calls", "moved_bytes"]),
     ],
 )
