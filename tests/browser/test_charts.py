@@ -38,7 +38,7 @@ def test_labels_of_a_roofline_cover_neither_each_other_nor_points(app: App, widt
     app.page.set_viewport_size({"width": width, "height": 900})
     page = app.open("operator_efficiency", run="matmuls")
     labels = page.locator('.roofline text.strong:not([transform*="rotate(-"])')  # along a slope no box is true
-    expect(labels).to_have_count(3)
+    expect(labels).to_have_count(3 if width == 1440 else 2)  # where there is room
     boxes = [label.bounding_box() for label in labels.all()]
     points = [point.bounding_box() for point in page.locator(".roofline circle").all()]
     for i, a in enumerate(boxes):
@@ -114,18 +114,6 @@ def test_memory_by_category_is_stacked_and_its_peak_is_a_treemap(app: App):
     expect(peak.locator(".treemap .legend li")).to_have_text(["unknown 768 MiB (100 %)"])
     peak.locator(".treemap rect").first.click()
     expect(peak.get_by_role("row", selected=True)).to_have_count(1)
-
-
-def test_the_edges_of_histograms_are_labeled_alike_in_all_panels(app: App):
-    page = app.open("kernel_durations")
-    panels = page.get_by_role("group", name="Histograms").locator("figure")
-    expect(panels).to_have_count(2)
-    labels = [
-        [text for text in panel.locator("svg > text").all_text_contents() if text.endswith("s")]
-        for panel in panels.all()
-    ]
-    assert len(labels[0]) > 1
-    assert labels[0] == labels[1]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

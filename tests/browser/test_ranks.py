@@ -109,7 +109,7 @@ def test_savings_are_muted_and_no_rank_is_named_until_all_ranks_are_compared(pag
     after = "worth => getComputedStyle(worth, '::after').content"
     assert worth.evaluate(after) == '" …"'
     expect(page.get_by_label("Ranks", exact=True)).to_have_count(0)
-    page.unroute("**/answer?*")
+    page.unroute_all(behavior="wait")
     expect(page.get_by_label("Ranks", exact=True)).to_contain_text("Rank 4 computes ")
     expect(page.get_by_text("still being compared")).to_have_count(0)
     assert worth.evaluate(after) == "none"

@@ -58,7 +58,7 @@ def test_lost_events_are_the_headline_in_the_color_of_warnings(page: Page, lost:
 
 def test_a_doubtful_path_is_not_stated_in_bold_and_its_doubt_stands_once_above_it(page: Page, lost: str) -> None:
     page.goto(f"{lost}{ENTRY}{address(view='critical_path', run='run', worker='rank0', span='5')}")
-    sentence = page.locator(".verdict p").first
+    sentence = page.locator(".verdict .sentence")
     expect(sentence).to_contain_text("of the critical path is")
     assert sentence.evaluate("sentence => getComputedStyle(sentence).fontWeight") == "400"
     expect(page.get_by_role("treegrid")).not_to_have_count(0)

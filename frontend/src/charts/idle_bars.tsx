@@ -39,7 +39,11 @@ function unitFor(ns: number): Scale {
   return scale.unit === "s" && ns < 1e10 ? { unit: "ms", divisor: 1e6, decimals: 1 } : scale;
 }
 
-const inUnit = (ns: number, scale: Scale) => `${scaled(ns, scale)} ${scale.unit}`;
+/** A time in the unit of others, with as many digits as are true of it. */
+function inUnit(ns: number, others: Scale): string {
+  const scale = scaleFor("duration", [ns], others);
+  return `${scaled(ns, scale)} ${scale.unit}`;
+}
 
 function barsIn({ table: { data } }: DrawnTable, { whole, parts, only }: PictureOf<"stacked">): Bar[] {
   const [column, value] = only ?? [whole];

@@ -59,7 +59,10 @@ export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: Picture
                 parts={parts}
                 whole={whole}
                 scale={longest}
-                label={`${name}: ${parts.map((part) => `${part.name} ${quantity(part.value, "duration")}`).join(", ")}`}
+                label={`${name}: ${
+                  parts.filter(({ value }) => value).map((part) => `${part.name} ${quantity(part.value, "duration")}`)
+                    .join(", ")
+                }`}
               >
                 <span>{quantity(whole, "duration")}</span>
               </StackedBar>

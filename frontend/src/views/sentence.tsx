@@ -51,7 +51,7 @@ export function Banner({ label, color, title, evidence, action, isDoubtful, chil
   return (
     <section class="verdict" aria-label={label} style={{ borderColor: color }}>
       <div>
-        <p class={isDoubtful ? "" : "sentence"}>{prose(title)}</p>
+        <p class="sentence" style={isDoubtful ? "font-weight:400" : ""}>{prose(title)}</p>
         <TwoLines text={evidence} />
         {action && <p>{prose(action)}</p>}
       </div>
