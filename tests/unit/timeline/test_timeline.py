@@ -31,7 +31,7 @@ def test_each_kind_of_slice_has_its_track_and_category():
         ("stream 7", "work", 0, "Memcpy HtoD (Pageable -> Device)", "Memcpy", 650, 660),
         ("stream 7", "work", 0, "Memset (Device)", "Memset", 700, 710),
         ("stream 7", "work", 0, "ncclDevKernel_AllReduce", "Communication", 720, 750),
-        ("stream 7", "projected", 0, "ProfilerStep#1", "Annotation", 400, 600),
+        ("stream 7", "projected", 0, "ProfilerStep#1", "Step", 400, 600),
         ("thread 1", "annotations", 0, "ProfilerStep#1", "Step", 0, 1000),
         (
             "thread 1",
