@@ -172,7 +172,7 @@ def _busy_lanes(answer: Answer) -> Iterator[Block]:
         (
             visible(f"{row['process']} · {row['lane']}"),
             text.time(row["busy_ns"]),
-            text.percent(row["busy_frac"] or 0),
+            text.percent(row["recording_share_frac"] or 0),
             f"{row['events']:,}",
         )
         for row in answer.rows.get("lanes", ())

@@ -2,8 +2,7 @@
 
 If the trace has the stream or the event of a wait (cuda_sync rows), that is used. Otherwise it is inferred: a waiting
 call returns soon after what it waited for, so that is the row, among those launched before, that ended last before the
-call returned. A call that waits for a whole device or its context waits for the last row of every stream. Launches wait
-for their own kernels where nearly all of them return after these.
+call returned. A call that waits for a whole device or its context waits for the last row of every stream.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from .streams import Stream, Streams
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
 _ALL = re.compile(r"(?:Device|Ctx|Context)Synchronize")
-_LONG_NS = 5 * QUEUED_NS  # a kernel that outlasts a call that doesn't wait for it
-_NEARLY_ALL, _MOST = 0.9, 0.5  # of these; of the time of kernels
 FULL_QUEUE = 1000
 """Queued rows of a stream from which on a launch waits for room; CUDA's queues hold 1024 (measured by HTA)."""
 
@@ -56,7 +53,7 @@ class CallWaits:
 
 def sync_edges(trace: Trace, streams: Streams) -> list[CallWaits]:
     """All calls that wait for rows."""
-    own, has_own = _own_work(trace)
+    own, has_own = _own_copies(trace)
     return [own, *_sync_calls(trace, streams, has_own), *_full_queues(trace, streams)]
 
 
@@ -65,30 +62,14 @@ def _calls(trace: Trace) -> tuple[Ints, Ints]:
     return start, start + trace.launches["dur_ns"].to_numpy()
 
 
-def _blocking_launches(trace: Trace) -> NDArray[np.bool_]:
-    """Which calls launch kernels, if most time is in long ones, and nearly all of their calls return after them.
-
-    So it is with CUDA_LAUNCH_BLOCKING=1, and on devices whose driver runs a kernel within the call; short kernels end
-    before their call returns anyway. Clocks may differ by QUEUED_NS.
-    """
-    device, (_, end) = trace.device_events, _calls(trace)
-    launch, dur = device["launch"].to_numpy(), device["dur_ns"].to_numpy()
-    rows = np.flatnonzero((launch >= 0) & (device["kind"] == "kernel").to_numpy())
-    long_rows, blocks = rows[dur[rows] >= _LONG_NS], np.zeros(end.size, bool)
-    is_inside = device["start_ns"].to_numpy()[long_rows] + dur[long_rows] <= end[launch[long_rows]] + QUEUED_NS
-    is_most = dur[long_rows].sum() >= _MOST * dur[rows].sum()
-    blocks[launch[rows]] = is_most and is_inside.sum() >= _NEARLY_ALL * long_rows.size
-    return blocks
-
-
-def _own_work(trace: Trace) -> tuple[CallWaits, NDArray[np.bool_]]:
-    """Calls that return after their own work has ended: synchronous copies and launches, copies of pageable memory."""
+def _own_copies(trace: Trace) -> tuple[CallWaits, NDArray[np.bool_]]:
+    """Calls that return after their own copy has ended: synchronous copies, and copies of pageable memory."""
     calls, device = trace.launches, trace.device_events
     launch = device["launch"].to_numpy()
     row_end = device["start_ns"].to_numpy() + device["dur_ns"].to_numpy()
-    may_block = map_categories(calls["name"], copies_memory).astype(bool) | _blocking_launches(trace)
+    copies = map_categories(calls["name"], copies_memory).astype(bool)
     _, end = _calls(trace)
-    row = np.flatnonzero((launch >= 0) & gather(may_block, launch, missing=False) & (row_end <= gather(end, launch)))
+    row = np.flatnonzero((launch >= 0) & gather(copies, launch, missing=False) & (row_end <= gather(end, launch)))
     has_own = np.zeros(calls.height, bool)
     has_own[launch[row]] = True
     return CallWaits.of(launch[row], row, Kind.SYNC), has_own

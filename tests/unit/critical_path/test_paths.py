@@ -444,12 +444,3 @@ def test_an_annotation_inside_communication_is_no_part_of_it():
         "between operators",
         "operator",
     ]
-
-
-def test_a_launch_that_waits_for_its_kernel_is_followed_to_the_kernel():
-    blocking = [("launch", 0, 250, 1), ("kernel", "a", 5, 200, 1)]
-    blocking += [("launch", 250, 250, 2), ("kernel", "b", 255, 200, 2)]
-    parts = critical_path(built(*blocking, step=500).build())
-    assert dict(parts.select("part", "path_ns").rows())["kernel"] == 400 * US
-    late = critical_path(built(*blocking[:3], ("kernel", "b", 530, 200, 2), step=730).build())
-    assert dict(late.select("part", "path_ns").rows())["kernel"] == 200 * US

@@ -31,7 +31,7 @@ def test_each_kind_of_slice_has_its_track_and_category():
         ("stream 7", "work", 0, "Memcpy HtoD (Pageable -> Device)", "Memcpy", 650, 660),
         ("stream 7", "work", 0, "Memset (Device)", "Memset", 700, 710),
         ("stream 7", "work", 0, "ncclDevKernel_AllReduce", "Communication", 720, 750),
-        ("stream 7", "projected", 0, "ProfilerStep#1", "Step", 400, 600),
+        ("stream 7", "projected", 0, "ProfilerStep#1", "Annotation", 400, 600),
         ("thread 1", "annotations", 0, "ProfilerStep#1", "Step", 0, 1000),
         (
             "thread 1",
@@ -145,14 +145,6 @@ def test_an_annotation_is_projected_onto_the_streams_of_its_work():
     made = timeline(trace)
     (host,) = made.slices_of("host_events", np.array([0]))
     assert (made.start_ns[host], made.dur_ns[host]) == (0, 100)
-
-
-def test_a_projected_annotation_has_the_category_of_the_range_itself():
-    made = timeline(
-        TraceBuilder().annotation("gloo:all_reduce", 0, 100).launch(10, 5, 1).kernel("a", 200, 10, 1).build()
-    )
-    categories = {(part, category) for _, part, _, name, category, *_ in lines(made) if name == "gloo:all_reduce"}
-    assert categories == {("annotations", "Communication"), ("projected", "Communication")}
 
 
 def test_what_torch_projected_is_not_projected_again():

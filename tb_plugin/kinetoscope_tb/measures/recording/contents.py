@@ -87,13 +87,6 @@ def has_kernels(trace: Trace) -> bool:
 
 
 @once_per_trace
-def has_launch_properties(trace: Trace) -> bool:
-    """Whether there is any kernel of which the operator or the size of the grid is known."""
-    kernels = trace.device_events.filter(pl.col("kind") == "kernel")
-    return bool((kernels["op"] >= 0).any()) or kernels["grid"].null_count() < kernels.height
-
-
-@once_per_trace
 def has_copies(trace: Trace) -> bool:
     """Whether there is any device row that isn't a kernel."""
     return bool((trace.device_events["kind"] != "kernel").any())
@@ -192,10 +185,7 @@ def has_device_iterations(trace: Trace) -> bool:
     return has_device_events(trace) and has_iterations(trace)
 
 
-MAY_BE_IN_CAPTURES = (
-    *(has_operators, has_input_shapes, has_modules, has_matrix_work, has_marks),
-    has_launch_properties,
-)
+MAY_BE_IN_CAPTURES = (*(has_operators, has_input_shapes, has_modules, has_matrix_work, has_marks),)
 """What captures, or the notes next to them, may have where the trace itself has none."""
 
 

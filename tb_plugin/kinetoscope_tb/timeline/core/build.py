@@ -112,7 +112,7 @@ def _project_annotations(trace: Trace, all_axes: Axes) -> _Part:
     is_left_out = pl.col("torch_ns") >= _MOSTLY * pl.col("dur_ns")
     frame = frame.filter(~name.is_in(lengths.filter(is_left_out)["name"].implode()))
     key = _of_streams(frame, all_axes) * len(PARTS) + PARTS.index("projected")
-    return _Part(frame, key, _host_category(trace.host_events)[frame["row"].to_numpy()])
+    return _Part(frame, key, _all("Annotation")(frame))
 
 
 def _of_streams(frame: pl.DataFrame, all_axes: Axes) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import polars as pl
 from ...measures.calls.kernel_calls import KernelCosts, kernel_table
 from ...measures.calls.op_calls import PROVENANCE
 from ...measures.graphs.attribution import provenance
-from ...measures.recording.contents import has_launch_properties
+from ...measures.recording.contents import has_kernels
 from ...pictures import Bars
 from ...table import BYTES, COUNT, TEXT, Column, Table
 from ...trace import Trace
@@ -80,9 +80,8 @@ VIEW = View(
     title="Kernels by operator",
     entry="Kernels",
     place=Tab("By launcher"),
-    needs=has_launch_properties,
-    hint="No kernel was recorded with the operator that launched it, or with its grid. Pass ProfilerActivity.CPU and "
-    "ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
+    needs=has_kernels,
+    hint="No kernels were recorded. Pass ProfilerActivity.CUDA among the activities, on a machine with a GPU.",
     slices=Slices(events_of_row, row_of, category="Kernel"),
     reads_captures=True,
 )
