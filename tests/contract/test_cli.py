@@ -341,6 +341,6 @@ def test_a_file_of_another_program_says_whose_it_is(kinetoscope, tmp_path):
     _, out, _ = kinetoscope("summary", str(tmp_path))
     assert "written by VizTracer" in out
     assert "Busy time by lane: 5 events in 73.9 µs" in out
-    assert "MainProcess 6553 · MainThread 6553" in out
+    assert "MainProcess (6553) · MainThread (6553)" in out
     assert "CPU" not in out
     assert "0 ns" not in out
