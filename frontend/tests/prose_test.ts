@@ -7,10 +7,3 @@ Deno.test("names between backticks are code, a lone backtick is one", () => {
   is(kinds("as in `idle`, not `gaps`").join(""), "as in <idle>, not <gaps>");
   is(kinds("void `anonymous namespace'::f").join(""), "void `anonymous namespace'::f");
 });
-
-Deno.test("an option doesn't break behind its hyphens", () => {
-  const classes = prose("`--profiler-config` or `true`").map((part) =>
-    typeof part === "string" ? part : part.props.class
-  );
-  is(classes.join("|"), "|option| or ||");
-});

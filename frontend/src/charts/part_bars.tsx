@@ -188,7 +188,6 @@ export function PartBars({ picture, ...drawn }: DrawnTable & { picture: PictureO
       ))}
       <figcaption>
         {isOfSteps ? "What each instant waited for" : "Mean time of an iteration"}
-        {isOfSteps && small.length === picture.most_steps && `; the longest ${small.length} ${noun}s`}
         <SavePicture title={drawn.entry.title} />
       </figcaption>
     </figure>

@@ -102,7 +102,7 @@ interface RoofLabel {
   y: number;
   angle: number;
   /** What it covers. */
-  boxes: Rectangle[];
+  box: Rectangle;
 }
 
 /** A name at a line from its free end on: the left one of a slope, the right one of a level line. */
@@ -115,9 +115,10 @@ function labelsAlong([x1, y1, x2, y2]: Segment, text: string): RoofLabel[] {
   const count = Math.ceil((angle ? room : length) / LINE); // over the slope there is room for the name of a short level
   return Array.from({ length: Math.max(1, count) }, (_, i) => {
     const start = angle ? 8 + i * LINE : room - i * LINE, [x, y] = at(start, ABOVE);
-    const letters = piecesOf([...at(start, ABOVE + 5), ...at(start + width, ABOVE + 5)]);
-    const boxes = letters.map(({ left, top }) => ({ left: left - 1, top: top - 6, width: 9, height: 12 }));
-    return { text, x, y, angle: angle * 180 / Math.PI, boxes };
+    const [left] = at(start, ABOVE + 12), [right] = at(start + width, ABOVE - 3); // lines go up, if they aren't level
+    const [, top] = at(start + width, ABOVE + 12), [, bottom] = at(start, ABOVE - 3);
+    const box = { left, top, width: right - left, height: bottom - top };
+    return { text, x, y, angle: angle * 180 / Math.PI, box };
   });
 }
 
@@ -125,20 +126,18 @@ function labelsAlong([x1, y1, x2, y2]: Segment, text: string): RoofLabel[] {
 function roofLabels(plot: Plot, points: Rectangle[], lines: Rectangle[]): RoofLabel[] {
   const roofs = roofsOf(plot.marks), [first] = roofs, busy = [...points];
   const place = (text: string, segment: Segment) => {
-    const all = labelsAlong(segment, text);
-    const label =
-      all.find(({ angle, boxes }) =>
-        boxes.every((box) => box.top >= 0 && isFree(box, angle ? busy : [...busy, ...lines]))
-      ) ?? all[0]!;
-    busy.push(...label.boxes);
-    return label;
+    const label = labelsAlong(segment, text).find(({ angle, box }) =>
+      box.top >= 0 && box.left >= plot.inside.left && isFree(box, angle ? busy : [...busy, ...lines])
+    );
+    if (label) busy.push(label.box);
+    return label ?? [];
   };
-  const names = roofs.filter(({ rate }) => rate < Infinity).map((roof) =>
+  const names = roofs.filter(({ rate }) => rate < Infinity).flatMap((roof) =>
     place(`${roof.format} ${quantity(roof.rate, plot.marks[0]!.kind)}`, segments(plot, roof, 1)[1]!)
   );
   const slope = first && segments(plot, first, 1)[0]!;
   return slope && slope[2] - slope[0] > LINE
-    ? [...names, place(`memory ${quantity(first.bandwidth, "byte_rate")}`, slope)]
+    ? names.concat(place(`memory ${quantity(first.bandwidth, "byte_rate")}`, slope))
     : names;
 }
 
@@ -161,7 +160,7 @@ function Labels({ plot, nameOf }: { plot: Plot; nameOf: (row: number) => string 
     width: Math.max(...lines.map((line) => textWidth(line, 12))),
     height: LINE * lines.length,
   }));
-  const placed = placeLabels(sizes, points, inside, [...circles, ...lines, ...roofs.flatMap(({ boxes }) => boxes)]);
+  const placed = placeLabels(sizes, points, inside, [...circles, ...lines, ...roofs.map(({ box }) => box)]);
   return (
     <g aria-hidden="true">
       {roofs.map(({ text, x, y, angle }) => (

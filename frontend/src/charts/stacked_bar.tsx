@@ -16,7 +16,7 @@ export interface BarPart {
 }
 
 const AROUND = 14; // pixels at both sides of a label
-const LEAST_ROOM = 36; // for a name without its end
+const LEAST_ROOM = 60; // for a name without its end
 
 export const Swatch = ({ color }: { color?: string }) => <i class="swatch" style={{ background: color }} />;
 

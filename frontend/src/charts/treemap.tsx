@@ -1,12 +1,12 @@
 import { h } from "preact";
-import { useMemo, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import { decimal, exact, percent, quantity } from "../format/numbers.ts";
 import { readableName } from "../format/readable_names.ts";
 import type { DrawnColumn } from "../table/columns.ts";
 import type { DrawnTable } from "../table/rows.ts";
 import { SavePicture } from "../table/save.tsx";
-import { cutName, textWidth, useWidth } from "../ui/measure.ts";
+import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { useMarks } from "./marks.ts";
 import { Legend } from "./stacked_bar.tsx";
 import { squarify } from "./treemap_layout.ts";
@@ -39,7 +39,6 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
   const sized = (size: number) => `${exact(size, area.kind)} · ${percent(size / whole)} %`;
   const inkOf = (group: string) => `line${picture.groups.indexOf(group)}`;
   const nameOf = (row: number) => readableName(String(table.data[picture.name]?.[row] ?? ""));
-  const all = useMemo(() => [...new Set(Array.from(rows, nameOf))].sort(), [rows, table]);
   const tip = (row: number) => `${ready.nameOf(row)}\n${sized(sizeOf(row))}`;
   const marks = useMarks(ordered.flatMap(({ of }) => of), `Treemap of ${area.title}`, tip);
   const places = width > 0 ? squarify(ordered.map(({ size }) => size), { left: 0, top: 0, width, height: HEIGHT }) : [];
@@ -70,7 +69,7 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
                 {squarify(sizes, place).map((place, at) => {
                   const row = of[at]!, size = sizes[at]!;
                   const rest = at === MOST && `${decimal(smaller.length)} smaller`;
-                  const text = rest || cutName(nameOf(row), place.width - 8, () => all);
+                  const text = rest || cutText(nameOf(row), place.width - 8, 12);
                   const fits = place.height > 16 && textWidth(text, 12) < place.width - 6;
                   return (
                     <g
