@@ -169,7 +169,6 @@ def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts:
 # 500 what is wrong with the run in the sentence and the card of Trace health, and of how many ranks there is a recording.
 # 500 the mean of dense curves, and totals, scales and units that say of what.
 # 200 of how much of the kernel time an occupancy is, and how often kernels run.
-# 100 labels of rooflines that cover no point and no line.
 MOST_BYTES = 140_000
 
 

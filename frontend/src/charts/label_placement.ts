@@ -1,4 +1,4 @@
-/** Places labels next to points so that none lies over another, over a point, or over a line. */
+/** Places labels next to points so that none lies over another. */
 
 export interface Rectangle {
   left: number;
@@ -11,16 +11,12 @@ export interface Point {
   y: number;
   radius: number;
 }
-/** From where to where a line goes: x, y, x, y. */
-export type Segment = [number, number, number, number];
 
 const GAP = 4;
-const PIECE = 6; // pixels
-const SIDES = [[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, 1], [1, -1], [-1, -1]] as const;
+const DOT = 6; // pixels of radius
 
 export const overlap = (a: Rectangle, b: Rectangle): boolean =>
   a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
-export const isFree = (place: Rectangle, busy: Rectangle[]): boolean => !busy.some((other) => overlap(other, place));
 
 /** The rectangle around a point. */
 export const around = ({ x, y, radius }: Point): Rectangle => ({
@@ -30,52 +26,42 @@ export const around = ({ x, y, radius }: Point): Rectangle => ({
   height: 2 * radius,
 });
 
-/** The rectangle around a line. */
-const boxOf = ([x1, y1, x2, y2]: Segment): Rectangle => ({
-  left: Math.min(x1, x2),
-  top: Math.min(y1, y2),
-  width: Math.abs(x2 - x1),
-  height: Math.abs(y2 - y1),
-});
+/** Where no label goes because of points: a label of a large one may cover a dot. */
+export const uncovered = (points: Point[]): Rectangle[] => points.filter(({ radius }) => radius > DOT).map(around);
 
-/** A line as small rectangles. */
-export function piecesOf([x1, y1, x2, y2]: Segment): Rectangle[] {
-  const count = Math.ceil(Math.hypot(x2 - x1, y2 - y1) / PIECE);
-  const at = (i: number) => [x1 + (x2 - x1) * i / count, y1 + (y2 - y1) * i / count] as const;
-  return Array.from({ length: count }, (_, i) => boxOf([...at(i), ...at(i + 1)]));
+/** Right, left, below and above a point. */
+function places({ x, y, radius }: Point, width: number, height: number): Rectangle[] {
+  const aside = radius + GAP;
+  return [
+    { left: x + aside, top: y - height / 2 },
+    { left: x - aside - width, top: y - height / 2 },
+    { left: x - width / 2, top: y + aside },
+    { left: x - width / 2, top: y - aside - height },
+  ].map((place) => ({ ...place, width, height }));
 }
 
-/** At the sides and the corners of a point. */
-const places = ({ x, y, radius }: Point, width: number, height: number): Rectangle[] =>
-  SIDES.map(([right, down]) => {
-    const aside = (radius + GAP) * (right && down ? Math.SQRT1_2 : 1);
-    const left = x + right * aside + (right - 1) * width / 2, top = y + down * aside + (down - 1) * height / 2;
-    return { left, top, width, height };
-  });
-
 /**
- * Where labels go; null where there is no room.
+ * Where the labels of some points go; null where there is no room.
  *
- * @param sizes Of the labels, the most important first.
- * @param points The points that they label, in the same order; further ones have none.
+ * @param points The points to label, the most important first.
+ * @param sizes Of their labels.
  * @param inside No label leaves it.
- * @param occupied What no label covers: points and lines.
+ * @param occupied What no label covers, such as large points; those with labels aren't covered in any case.
  */
 export function placeLabels(
-  sizes: { width: number; height: number }[],
   points: Point[],
+  sizes: { width: number; height: number }[],
   inside: Rectangle,
   occupied: Rectangle[],
 ): (Rectangle | null)[] {
-  const busy = [...occupied];
-  return sizes.map(({ width, height }, i) => {
-    const place = places(points[i]!, width, height).find((place) =>
+  const busy = [...occupied, ...points.map(around)];
+  return points.map((point, i) => {
+    const { width, height } = sizes[i]!;
+    const isFree = (place: Rectangle) =>
       place.left >= inside.left && place.top >= inside.top && place.left + width <= inside.left + inside.width &&
-      place.top + height <= inside.top + inside.height && isFree(place, busy)
-    ) ?? null;
-    if (place) {
-      busy.push(place);
-    }
+      place.top + height <= inside.top + inside.height && !busy.some((other) => overlap(other, place));
+    const place = places(point, width, height).find(isFree) ?? null;
+    if (place) busy.push(place);
     return place;
   });
 }

@@ -8,8 +8,8 @@ import { ValueAxis } from "./value_axis.tsx";
 import { cutText, textWidth, useWidth } from "../ui/measure.ts";
 import { hideTip, showTip } from "../ui/tip.tsx";
 import { useMarks } from "./marks.ts";
-import { decades, type Log, logScale, type Mark, marksOf, type Roof, roofsOf, rowsLeftOut } from "./roofline_marks.ts";
-import { around, isFree, piecesOf, placeLabels, type Rectangle, type Segment } from "./label_placement.ts";
+import { decades, type Log, logScale, type Mark, marksOf, roofsOf, rowsLeftOut } from "./roofline_marks.ts";
+import { around, overlap, placeLabels, type Rectangle, uncovered } from "./label_placement.ts";
 
 const HEIGHT = 380;
 const EDGE = { left: 84, right: 20, top: 14, bottom: 40 };
@@ -19,7 +19,7 @@ const MOST_LABELS = 6;
 const LABEL = 200;
 const MOST_NAME = 300; // pixels
 const LINE = 15; // pixels of a line of text
-const ABOVE = 4; // pixels from a roof up to the foot of its name
+const STARTS = [1.6, 4, 10, 25, 60, 150]; // times the lowest intensity, where the memory's name may begin
 
 interface Plot {
   marks: Mark[];
@@ -76,82 +76,81 @@ function Grid({ marks, x, y, inside: { left, top, width, height } }: Plot) {
   );
 }
 
-/** A roof in pixels, or a share of it: along the memory's bandwidth, then level from the ridge. */
-function segments({ x, y }: Plot, { bandwidth, rate }: Roof, share: number): Segment[] {
+/** The points of a roof in pixels: along the memory's bandwidth, then level from the ridge. */
+function outline({ x, y }: Plot, bandwidth: number, rate: number, share: number): string {
   const ridge = Math.min(Math.max(rate / bandwidth, x.low), x.high);
   const start = Math.max(x.low, y.low / (bandwidth * share));
-  const [low, middle, high] = [start, Math.max(start, ridge), x.high].map((intensity) =>
-    [x.at(intensity), y.at(Math.min(rate, intensity * bandwidth) * share)] as const
-  ) as [Place, Place, Place];
-  return [[...low, ...middle], [...middle, ...high]];
+  const points = [start, Math.max(start, ridge), x.high].map((intensity) => [
+    x.at(intensity),
+    y.at(Math.min(rate, intensity * bandwidth) * share),
+  ]);
+  return `M${points.map((point) => point.map((value) => value.toFixed(1)).join(" ")).join("L")}`;
 }
-
-type Place = readonly [number, number];
-
-/** All lines of the roofs by their class; the first roof has another one at half of it. */
-const roofLines = (plot: Plot): { name: string; segment: Segment }[] =>
-  roofsOf(plot.marks).flatMap((roof, i) =>
-    ["roof", "roof half"].slice(0, i ? 1 : 2).flatMap((name, at) =>
-      segments(plot, roof, 1 / (at + 1)).map((segment) => ({ name, segment }))
-    )
-  );
 
 interface RoofLabel {
   text: string;
-  x: number;
-  y: number;
+  at: Rectangle;
   angle: number;
-  /** What it covers. */
-  box: Rectangle;
 }
 
-/** A name at a line from its free end on: the left one of a slope, the right one of a level line. */
-function labelsAlong([x1, y1, x2, y2]: Segment, text: string): RoofLabel[] {
-  const angle = y1 - y2 < 1 ? 0 : Math.atan2(y2 - y1, x2 - x1), [cos, sin] = [Math.cos(angle), Math.sin(angle)];
-  const width = textWidth(text, 12), length = Math.hypot(x2 - x1, y2 - y1), room = length - width;
-  /** So far along the line, and so far above it. */
-  const at = (along: number, above: number) =>
-    [x1 + cos * along + sin * above, y1 + sin * along - cos * above] as const;
-  const count = Math.ceil((angle ? room : length) / LINE); // over the slope there is room for the name of a short level
-  return Array.from({ length: Math.max(1, count) }, (_, i) => {
-    const start = angle ? 8 + i * LINE : room - i * LINE, [x, y] = at(start, ABOVE);
-    const [left] = at(start, ABOVE + 12), [right] = at(start + width, ABOVE - 3); // lines go up, if they aren't level
-    const [, top] = at(start + width, ABOVE + 12), [, bottom] = at(start, ABOVE - 3);
-    const box = { left, top, width: right - left, height: bottom - top };
-    return { text, x, y, angle: angle * 180 / Math.PI, box };
+/** The names of the roofs: those of formats at the right end, that of the memory along its line, where no point lies. */
+function roofLabels({ marks, x, y, inside, radius }: Plot): RoofLabel[] {
+  const busy: Rectangle[] = [];
+  const roofs = roofsOf(marks);
+  const labels = roofs.filter(({ rate }) => rate < Infinity).map(({ format, rate }) => {
+    const text = `${format} ${quantity(rate, marks[0]!.kind)}`, width = textWidth(text, 12);
+    const at = { left: inside.left + inside.width - width, top: y.at(rate) - LINE - 1, width, height: LINE };
+    while (busy.some((one) => Math.abs(one.top - at.top) < LINE)) at.top += LINE;
+    busy.push(at);
+    return { text, at, angle: 0 };
+  });
+  const bandwidth = roofs[0]?.bandwidth;
+  if (!bandwidth || bandwidth === Infinity) return labels;
+  const [slopeX, slopeY] = [x.at(10) - x.at(1), y.at(1) - y.at(10)];
+  const text = `memory ${quantity(bandwidth, "byte_rate")}`, width = textWidth(text, 12) + 8;
+  const angle = -Math.atan2(slopeY, slopeX), low = Math.max(x.low, y.low / bandwidth);
+  const tall = Math.abs(Math.sin(angle)) * width + LINE;
+  const places = STARTS.map((times) => ({
+    left: x.at(low * times) - 8,
+    top: y.at(low * times * bandwidth) - 6 - tall,
+    width: Math.cos(angle) * width,
+    height: tall,
+  }));
+  const points = marks.map((mark) => around({ x: x.at(mark.x), y: y.at(mark.rate), radius: radius(mark) }));
+  const isFree = (at: Rectangle) => at.top > inside.top && !points.some((point) => overlap(point, at));
+  const at = places.find(isFree) ?? places[0]!;
+  return [...labels, { text, at, angle: (angle * 180) / Math.PI }];
+}
+
+function Roofs(plot: Plot) {
+  return (
+    <g aria-hidden="true">
+      {roofsOf(plot.marks).map(({ format, rate, bandwidth }, i) => (
+        <g key={`${format} ${rate} ${bandwidth}`}>
+          <path class="roof" d={outline(plot, bandwidth, rate, 1)} />
+          {i === 0 && <path class="roof half" d={outline(plot, bandwidth, rate, 0.5)} />}
+        </g>
+      ))}
+    </g>
+  );
+}
+
+/** The places of the first roof's line, which no label covers. */
+function roofLine({ marks, x, y, inside: { left, width } }: Plot): Rectangle[] {
+  const [roof] = roofsOf(marks);
+  if (!roof) return [];
+  const step = (Math.log10(x.high) - Math.log10(x.low)) / width;
+  return Array.from({ length: Math.ceil(width / LINE) }, (_, i) => {
+    const ends = [i, i + 1].map((place) => 10 ** (Math.log10(x.low) + place * LINE * step));
+    const [high, low] = ends.map((at) => y.at(Math.min(roof.rate, at * roof.bandwidth))) as [number, number];
+    return { left: left + i * LINE, top: low, width: LINE, height: high - low + 1 };
   });
 }
 
-/** The names of the roofs, where there is room: at the level lines those of formats, at the slope that of the memory. */
-function roofLabels(plot: Plot, points: Rectangle[], lines: Rectangle[]): RoofLabel[] {
-  const roofs = roofsOf(plot.marks), [first] = roofs, busy = [...points];
-  const place = (text: string, segment: Segment) => {
-    const label = labelsAlong(segment, text).find(({ angle, box }) =>
-      box.top >= 0 && box.left >= plot.inside.left && isFree(box, angle ? busy : [...busy, ...lines])
-    );
-    if (label) busy.push(label.box);
-    return label ?? [];
-  };
-  const names = roofs.filter(({ rate }) => rate < Infinity).flatMap((roof) =>
-    place(`${roof.format} ${quantity(roof.rate, plot.marks[0]!.kind)}`, segments(plot, roof, 1)[1]!)
-  );
-  const slope = first && segments(plot, first, 1)[0]!;
-  return slope && slope[2] - slope[0] > LINE
-    ? names.concat(place(`memory ${quantity(first.bandwidth, "byte_rate")}`, slope))
-    : names;
-}
-
-const Line = ({ name, segment: [x1, y1, x2, y2] }: { name: string; segment: Segment }) => (
-  <line class={name} {...{ x1, y1, x2, y2 }} />
-);
-
-/** The names of the roofs, and the largest points with their share of the roof, as far as there is room. */
+/** The names of the roofs, over points, and the largest points with their share of the roof, as far as there is room. */
 function Labels({ plot, nameOf }: { plot: Plot; nameOf: (row: number) => string }) {
-  const { marks, x, y, radius, inside } = plot;
-  const byTime = marks.toSorted((a, b) => b.time - a.time), largest = byTime.slice(0, MOST_LABELS);
-  const points = byTime.map((mark) => ({ x: x.at(mark.x), y: y.at(mark.rate), radius: radius(mark) }));
-  const circles = points.map(around), lines = roofLines(plot).flatMap(({ segment }) => piecesOf(segment));
-  const roofs = roofLabels(plot, circles, lines);
+  const { marks, x, y, radius, inside } = plot, roofs = roofLabels(plot);
+  const largest = marks.toSorted((a, b) => b.time - a.time).slice(0, MOST_LABELS);
   const texts = largest.map(({ row, share, time }) => [
     cutText(nameOf(row), LABEL, 12),
     `${quantity(time, "duration")}${share === null ? "" : `, ${percent(share)} % of the roof`}`,
@@ -160,12 +159,24 @@ function Labels({ plot, nameOf }: { plot: Plot; nameOf: (row: number) => string 
     width: Math.max(...lines.map((line) => textWidth(line, 12))),
     height: LINE * lines.length,
   }));
-  const placed = placeLabels(sizes, points, inside, [...circles, ...lines, ...roofs.map(({ box }) => box)]);
+  const pointOf = (mark: Mark) => ({ x: x.at(mark.x), y: y.at(mark.rate), radius: radius(mark) });
+  const occupied = [...roofs.map(({ at }) => at), ...roofLine(plot), ...uncovered(marks.map(pointOf))];
+  const placed = placeLabels(largest.map(pointOf), sizes, inside, occupied);
   return (
     <g aria-hidden="true">
-      {roofs.map(({ text, x, y, angle }) => (
-        <text key={text} class="strong" transform={`translate(${x} ${y}) rotate(${angle})`}>{text}</text>
-      ))}
+      {roofs.map(({ text, at, angle }) =>
+        angle
+          ? (
+            <text
+              key={text}
+              class="strong"
+              transform={`translate(${at.left + 8} ${at.top + at.height}) rotate(${angle})`}
+            >
+              {text}
+            </text>
+          )
+          : <text key={text} class="strong" x={at.left} y={at.top + LINE - 4}>{text}</text>
+      )}
       {placed.map((at, i) =>
         at && texts[i]!.map((line, number) => (
           <text
@@ -247,7 +258,7 @@ function Chart({ picture, ready, table, rows: { rows }, marks }: Drawn & { marks
         {width > 0 && (
           <svg width={width} height={HEIGHT} aria-hidden="true">
             <Grid {...plot} />
-            {roofLines(plot).map((line, i) => <Line key={i} {...line} />)}
+            <Roofs {...plot} />
             {byTime.map((mark) => (
               <circle
                 key={mark.row}
