@@ -55,8 +55,8 @@ class Lines:
         series: The columns that split the rows into lines.
         marks: The text column with the labels of marked rows.
         is_stacked: Whether the values add up, and are drawn on top of each other.
-        means: For each value the column with its mean until the next row: a line of these, over a band from the lowest
-            to the highest value, is drawn where there are more rows than pixels.
+        means: For each value the column with its mean until the next row: where there are more rows than pixels, the
+            line is one of means.
     """
 
     kind: ClassVar = "lines"
@@ -218,8 +218,7 @@ class PartBars:
             names them.
         count: The column with how many others such a row sums up.
         source: The text column with the line of code that a row is.
-        most_steps: How many bars are steps at most, the longest, on one scale below the first one, which is all steps;
-            0: bars are no steps.
+        is_of_steps: Whether bars are steps, drawn on one scale below the first one, which is all of them.
         what_if: Id of a view of the same parts, with what a step would save if one took `percent` less time.
     """
 
@@ -230,7 +229,7 @@ class PartBars:
     name: str | None = None
     count: str | None = None
     source: str | None = None
-    most_steps: int = 0
+    is_of_steps: bool = False
     what_if: str | None = None
 
 

@@ -13,6 +13,7 @@ from typing import ClassVar, Literal
 import polars as pl
 
 from .docstrings import ARE_LEFT_OUT, docstring
+from .names.text import digits
 from .pictures import (
     Bands,
     Bars,
@@ -279,3 +280,20 @@ class Summary(Table):
     def of_row(cls, row: tuple[object, ...] | None) -> pl.DataFrame:
         """The table with this row; None: nothing can be said."""
         return cls.of(pl.DataFrame([] if row is None else [row], schema=cls.schema(), orient="row"))
+
+
+def with_rest(table: pl.DataFrame, whole: pl.DataFrame, amount: str, name: str, which: str) -> pl.DataFrame:
+    """The table, and below it a row for what it leaves out, so that the amounts still add up to the whole.
+
+    Args:
+        table: The rows to show.
+        whole: All rows, with at least the amount.
+        amount: The column of whole numbers that adds up.
+        name: The text column that says how many rows are left out.
+        which: What they are, such as `smaller`.
+    """
+    count = whole.height - table.height
+    if not count:
+        return table
+    rest = {name: f"[{digits(count)} {which} ones]", amount: int(whole[amount].sum()) - int(table[amount].sum())}
+    return pl.concat([table, pl.DataFrame([rest])], how="diagonal")

@@ -127,7 +127,7 @@ export type Picture =
     name: string | null;
     count: string | null;
     source: string | null;
-    most_steps: number;
+    is_of_steps: boolean;
     what_if: string | null;
   }
   | { kind: "step_columns" }

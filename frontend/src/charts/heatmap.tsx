@@ -2,8 +2,8 @@ import { h } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 import type { PictureOf } from "../api/types.ts";
 import type { DrawnColumn } from "../table/columns.ts";
-import { cell, cutApart, exact, label, scaleFor } from "../format/numbers.ts";
-import { colorRange, darkness, type Matrix, matrixOf, nameOf } from "./matrix.ts";
+import { cell, cutApart, exact, label, percent, scaleFor } from "../format/numbers.ts";
+import { colorRange, darkness, LEAST, type Matrix, matrixOf, nameOf } from "./matrix.ts";
 import { Legend } from "./stacked_bar.tsx";
 import { timePart } from "../format/time_parts.ts";
 import { useTableScope } from "../table/table_scope.tsx";
@@ -230,7 +230,7 @@ export function Heatmap(
       <p class="scale">
         <b>{column.title} {scale.unit}</b>
         {cell(low, column.kind, scale)}
-        {isWidened && " (80 % of the largest)"}
+        {isWidened && ` (${percent(LEAST)} % of the largest)`}
         <i style={{ background: `linear-gradient(90deg, ${colorAt(PALEST)}, ${colorAt(DARKEST)})` }} />
         {cell(high, column.kind, scale)} <span class="quiet">{column.doc}</span>
       </p>

@@ -48,7 +48,8 @@ export function matrixOf(
 
 export const nameOf = ([first, last]: [string, string]): string => first === last ? first : `${first} … ${last}`;
 
-const LEAST = 0.8; // of the largest value: smaller differences stay pale
+/** Of the largest value: smaller differences stay pale. */
+export const LEAST = 0.8;
 
 /** The range of the color scale. Values that differ little are drawn alike, so that noise doesn't stand out. */
 export function colorRange(values: Iterable<Value>): { low: number; high: number; isWidened: boolean } {

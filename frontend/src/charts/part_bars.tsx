@@ -167,7 +167,7 @@ function LargeBar({ bar: { pieces, whole }, title, whatIf }: { bar: Bar; title: 
 /** Bars of steps are on one scale below the one of all steps; others are alike. */
 export function PartBars({ picture, ...drawn }: DrawnTable & { picture: PictureOfParts }) {
   const noun = stepWord.value, bars = barsIn(drawn, picture);
-  const isOfSteps = picture.most_steps > 0, large = isOfSteps ? bars.slice(0, 1) : bars;
+  const isOfSteps = picture.is_of_steps, large = isOfSteps ? bars.slice(0, 1) : bars;
   const small = bars.slice(large.length), whatIf = isReport || comparisonBase.value ? null : picture.what_if;
   const longest = Math.max(1, ...small.map(({ whole }) => whole)) * 1.12; // room for the number behind the longest bar
   const titleOf = ({ name }: Bar) => {

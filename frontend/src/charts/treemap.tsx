@@ -78,12 +78,7 @@ function Chart({ picture, ready, table, rows: { rows }, area }: Drawn & { area: 
                       data-tip={rest ? `${rest}\n${sized(size)}` : tip(row)}
                       onClick={() => rest || marks.open(row)}
                     >
-                      <rect
-                        x={place.left}
-                        y={place.top}
-                        width={place.width}
-                        height={place.height}
-                      />
+                      <rect x={place.left} y={place.top} width={place.width} height={place.height} />
                       {fits && <text x={place.left + 4} y={place.top + 14}>{text}</text>}
                     </g>
                   );

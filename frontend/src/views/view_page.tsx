@@ -181,7 +181,7 @@ function largePicture(picture: PictureKind, drawn: DrawnTable) {
     case "range_bars":
       return { drawing: <RangeBars {...drawn} picture={picture} />, of: "" };
     case "part_bars":
-      return { drawing: <PartBars {...drawn} picture={picture} />, of: picture.most_steps ? "the bars" : "" };
+      return { drawing: <PartBars {...drawn} picture={picture} />, of: picture.is_of_steps ? "the bars" : "" };
   }
   return null;
 }

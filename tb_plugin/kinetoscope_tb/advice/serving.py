@@ -16,7 +16,7 @@ from ..measures.serving.costs import LAUNCHING, QUEUED, families
 from ..measures.serving.iterations import server_iterations
 from ..measures.serving.limits import IDLE, phase_parts
 from ..measures.serving.steadiness import FEWEST_PEERS
-from ..measures.time.idle_causes import NOT_SHOWN
+from ..measures.time.idle_causes import NOT_IN_RECORDING, NOT_SHOWN
 from ..names import text
 from ..names.iterations import SERVERS
 from ..names.kernel_labels import kernel_label
@@ -56,7 +56,7 @@ PART_WORDS = {
     "sampling": "sampling kernels",
     "other": "other kernels",
     "copy": "copies and fills",
-    NOT_SHOWN: "not in the recording",
+    NOT_SHOWN: NOT_IN_RECORDING,
     f"{IDLE}{QUEUED}": "idle with work already queued",
     **{f"{IDLE}{cause}": f"idle while {activity}" for cause, activity in _DOING.items()},
 }

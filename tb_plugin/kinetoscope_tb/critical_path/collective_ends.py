@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.gather import NONE, gather
 from ..trace import Trace
 from ..trace.row_filters import rows_where
 from .boundaries import HostBoundaries
@@ -35,7 +36,7 @@ def end_on_time(trace: Trace, boundaries: HostBoundaries) -> None:
         copy_points, call_points = (boundaries.start[rows[thread[rows] == number]] for rows in (copies, calls))
         last_copies = _last_of_each(copy_points, call_points)
         after_wait = _ends_of_pauses(boundaries, number, is_busy, last_copies)
-        has_wait = after_wait >= 0
+        has_wait = after_wait != NONE
         _end_before(boundaries.time, begins, last_copies[has_wait], after_wait[has_wait])
 
 
@@ -51,8 +52,8 @@ def _ends_of_pauses(boundaries: HostBoundaries, thread: int, is_busy: NDArray[np
     own = slice(boundaries.first[thread], boundaries.first[thread + 1])
     pauses = ~is_busy[boundaries.inner[own][:-1]] & (np.diff(boundaries.time[own]) > WAKE_NS)
     ends = np.flatnonzero(pauses) + 1 + own.start
-    at = np.searchsorted(ends, points, "right") - 1
-    return np.where(at >= 0, ends[at], -1).astype(np.int32) if ends.size else np.full(points.size, -1)
+    at = np.searchsorted(ends, points, "right").astype(np.int32) - np.int32(1)  # before all of them: NONE
+    return gather(ends.astype(np.int32), at)
 
 
 def _end_before(time: NDArray[np.int64], begins: Rows, copies: Rows, after_wait: Rows) -> None:

@@ -185,7 +185,7 @@ def has_device_iterations(trace: Trace) -> bool:
     return has_device_events(trace) and has_iterations(trace)
 
 
-MAY_BE_IN_CAPTURES = (*(has_operators, has_input_shapes, has_modules, has_matrix_work, has_marks),)
+MAY_BE_IN_CAPTURES = (has_operators, has_input_shapes, has_modules, has_matrix_work, has_marks)
 """What captures, or the notes next to them, may have where the trace itself has none."""
 
 

@@ -61,6 +61,8 @@ NOT_SHOWN = "not shown"
 """The cause of such time."""
 NOT_RECORDED = "Launch or work not recorded"
 """What everyone calls it: the device's work then, or the call that launched the work around it, isn't recorded."""
+NOT_IN_RECORDING = "not in the recording"
+"""What sentences call a part of the time with that cause."""
 
 SLOW_LAUNCH_NS = 200_000
 """A launch takes 5 to 20 µs: a latency that lasts longer is a call that doesn't return."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ...measures.recording.contents import has_device_events
+from ...measures.recording.contents import has_linked_work
 from ...measures.recording.lost_launches import are_launches_known
 from ...measures.recording.vendor import device_noun
 from ...measures.time.idle import Windows
@@ -94,6 +94,6 @@ VIEW = View(
     entry="Idle",
     place=Lead("queue_length"),
     within="recording",
-    needs=has_device_events,
+    needs=has_linked_work,
     hint="No GPU event is linked to its launch. Record ProfilerActivity.CPU together with the device's activity.",
 )

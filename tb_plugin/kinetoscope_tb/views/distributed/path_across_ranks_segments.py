@@ -14,8 +14,7 @@ from ...distributed.contents import has_several_workers
 from ...distributed.path.path_segments import ends_in_words
 from ...distributed.path.paths import PARTS, Paths
 from ...distributed.run import Ranks
-from ...names import text
-from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table
+from ...table import DURATION, FRACTION, ID, INSTANT, TEXT, Column, Table, with_rest
 from ...view import Part, RowTime, View
 
 MOST_ROWS = 5_000
@@ -69,11 +68,7 @@ def path_across_ranks_segments(
     is_whole = rows == "all" or path.height <= MOST_ROWS
     longest = path if is_whole else path.sort("dur_ns", descending=True, maintain_order=True).head(MOST_ROWS - 1)
     table = _table(ranks, paths, longest.sort("step", "number", "dur_ns", descending=[False, False, True]))
-    if not is_whole:
-        left_ns = int(path["dur_ns"].sum()) - int(longest["dur_ns"].sum())
-        shorter = {"worker": f"[{text.digits(path.height - longest.height)} shorter ones]", "dur_ns": left_ns}
-        table = pl.concat([table, pl.DataFrame([shorter])], how="diagonal")
-    return PathAcrossRanksSegments.of(table)
+    return PathAcrossRanksSegments.of(with_rest(table, path, "dur_ns", "worker", "shorter"))
 
 
 def _table(ranks: Ranks, paths: Paths, rows: pl.DataFrame) -> pl.DataFrame:

@@ -15,8 +15,7 @@ from ...arrays.gather import NONE, gather, texts
 from ...measures.memory.allocations import FAILED, FATES, NO_ADDRESS, REUSED, allocations, askers
 from ...measures.memory.levels import HINT, OfDevice, device_memories
 from ...measures.recording.contents import has_memory
-from ...names import text
-from ...table import BYTES, DURATION, ID, INSTANT, TEXT, Column
+from ...table import BYTES, DURATION, ID, INSTANT, TEXT, Column, with_rest
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, rows_where
 from ...view import RowTime, Slices, Tab, View
@@ -62,11 +61,7 @@ def memory_events(
     pieces = pieces.filter(overlaps).sort("size_bytes", descending=True, maintain_order=True)
     largest = pieces if rows == "all" or pieces.height <= MOST else pieces.head(MOST - 1)
     table = _table(trace, largest)
-    if largest.height < pieces.height:
-        rest = pieces[largest.height :]
-        smaller = {"operator": f"[{text.digits(rest.height)} smaller ones]", "size_bytes": rest["size_bytes"].sum()}
-        table = pl.concat([table, pl.DataFrame([smaller])], how="diagonal")
-    return MemoryEvents.of(table)
+    return MemoryEvents.of(with_rest(table, pieces, "size_bytes", "operator", "smaller"))
 
 
 def _overlaps(from_ns: int, to_ns: int) -> pl.Expr:

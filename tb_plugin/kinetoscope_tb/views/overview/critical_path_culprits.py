@@ -34,7 +34,7 @@ class CriticalPathCulprits(Table):
 
     key, weight = ("step", "cause", "name", "source"), "path_ns"
     picture = PartBars(
-        "step", "cause", "mean_ns", "name", "culprits", "source", most_steps=MOST_STEPS, what_if="critical_path"
+        "step", "cause", "mean_ns", "name", "culprits", "source", is_of_steps=True, what_if="critical_path"
     )
 
     step = Column(TEXT, "Number of the step; `all`: all complete steps.")

@@ -19,8 +19,7 @@ from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS, EventRows, Names
 from ...critical_path.row_events import path_events
 from ...measures.recording.contents import has_work
-from ...names import text
-from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table
+from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table, with_rest
 from ...trace import Trace
 from ...view import Part, RowTime, Slices, View
 
@@ -72,11 +71,7 @@ def critical_path_segments(
     is_whole = rows == "all" or path.height <= MOST_ROWS
     longest = path if is_whole else path.top_k(MOST_ROWS - 1, by=_BY_LENGTH)
     table = _table(trace, longest.sort("dur_ns", "start_ns", descending=[True, False]))
-    if not is_whole:
-        left_ns = int(path["dur_ns"].sum()) - int(longest["dur_ns"].sum())
-        shorter = {"name": f"[{text.digits(path.height - longest.height)} shorter ones]", "dur_ns": left_ns}
-        table = pl.concat([table, pl.DataFrame([shorter])], how="diagonal")
-    return CriticalPathSegments.of(table)
+    return CriticalPathSegments.of(with_rest(table, path, "dur_ns", "name", "shorter"))
 
 
 def _table(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
 from ...measures.recording.lost_launches import are_launches_known, is_no_launch_known
 from ...measures.recording.vendor import vendor_terms
+from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
 from ...names import text
 from ...names.python_frames import function_name
@@ -45,7 +46,7 @@ _CAUSES = {
     "host_annotation": ("annotated code on the host", "cpu-exec"),
     "host_unrecorded": ("host code that wasn't recorded", "other"),
     "host_sync": ("synchronization of the host", "runtime"),
-    NOT_SHOWN: ("not in the recording", "warning"),
+    NOT_SHOWN: (NOT_IN_RECORDING, "warning"),
 }
 """Each cause in words, and its color on the page."""
 _UNKNOWN = (

@@ -25,7 +25,7 @@ class Environment(Table):
     key = ("fact",)
 
     fact = Column(TEXT, "Fact.")
-    value = Column(TEXT, "Its value, as the file gives it.")
+    value = Column(TEXT, "Its value, as the file gives it; a count with thin spaces between thousands.")
 
 
 def environment(trace: Trace) -> pl.DataFrame:
