@@ -167,7 +167,7 @@ def test_names_of_processes_without_rows_don_t_matter() -> None:
     assert opened(of_events(process(9, "/device:GPU:1"), span("x", 0, 1))).device_events.is_empty()
 
 
-@pytest.mark.parametrize("name", ["queue_length", "launches", "launch_durations", "launches_summary", "kernels_by_op"])
+@pytest.mark.parametrize("name", ["queue_length", "launches", "launch_durations", "launches_summary"])
 def test_views_of_launches_are_missing_where_no_launch_is_known_and_give_no_advice_for_torch(name: str) -> None:
     assert compute(VIEWS[name], opened(JAX), {}) == Missing(
         "This file was written by JAX (XLA's profiler), which doesn't record it."
