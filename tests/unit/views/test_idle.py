@@ -358,6 +358,26 @@ def test_a_host_that_runs_ahead_is_said_to_whatever_other_streams_wait_for():
     assert row["evidence"].endswith("At most 3 of the stream's kernels, copies and fills were queued at once.")
 
 
+def test_the_stream_that_computes_most_speaks_not_that_of_long_collectives():
+    """Its few kernels wait for other ranks, and are longer than all computation."""
+    (row,) = queue_sentence(
+        queued(20_000, launched=0, dur=5_000),
+        queued(50_000, launched=2_000, dur=5_000, number=2),
+        lambda builder: builder.launch(60_000, 1_000, 3).kernel(
+            "ncclDevKernel_AllReduce", 62_000, 30_000, 3, stream=20
+        ),
+    )
+    assert "nothing is queued on stream 7 for 50 % of the time" in row["title"]
+
+
+def test_the_stream_with_the_most_work_speaks_where_only_communication_was_launched():
+    (row,) = queue_sentence(
+        lambda builder: builder.launch(0, 1_000, 1).kernel("ncclDevKernel_AllReduce", 10_000, 5_000, 1, stream=20),
+        lambda builder: builder.launch(0, 1_000, 2).kernel("ncclDevKernel_AllGather", 50_000, 9_000, 2, stream=21),
+    )
+    assert "nothing is queued on stream 21 for 50 % of the time" in row["title"]
+
+
 def test_without_the_calls_that_launch_nothing_is_said_of_queues():
     assert queue_length_summary(built(lambda builder: builder.kernel("lone", 10, 5)).build()).is_empty()
 

@@ -1,4 +1,4 @@
-"""Queues in a sentence: whether the host runs ahead of a device, by the queue of the stream with the most work."""
+"""Queues in a sentence: whether the host runs ahead of a device, by the queue of the stream that computes most."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class QueueLengthSummary(
     colors={"queue": "runtime"},
     rule="`queue`.",
     title=(
-        "Whether the host runs ahead of the device, and for how long nothing is queued on the stream with the most "
-        "work; of the device of which that is longest."
+        "Whether the host runs ahead of the device, and for how long nothing is queued on the stream that computes "
+        "most; of the device of which that is longest."
     ),
     evidence=(
         "How long the device is idle because the host is late, as in the view of idle time, and how much work was "
@@ -51,10 +51,19 @@ def queue_length_summary(trace: Trace) -> pl.DataFrame:
 
 
 def _of_main_streams(trace: Trace, windows: Windows) -> list[QueueUse]:
-    """How the queue of the stream with the most work of each device was filled."""
-    work = trace.device_events.group_by("device", "stream").agg(pl.col("dur_ns").sum()).sort("dur_ns", "stream")
-    streams = {device: stream for device, stream, _ in work.iter_rows()}
-    return [use for use in queue_uses(trace, windows) if streams[use.device] == use.stream]
+    """How the queue of each device's main stream was filled: of those that have one, where kernels run longest.
+
+    Communication doesn't count: its kernels last as long as other ranks take, and are few. Where nothing else was
+    launched, all work counts.
+    """
+    computes = (pl.col("kind") == "kernel") & ~pl.col("is_communication")
+    lasts = pl.col("dur_ns").filter(computes).sum().alias("computes_ns"), pl.col("dur_ns").sum()
+    work = trace.device_events.group_by("device", "stream").agg(lasts)
+    lengths = {(device, stream): tuple(sums) for device, stream, *sums in work.iter_rows()}
+    main: dict[int, QueueUse] = {}
+    for use in sorted(queue_uses(trace, windows), key=lambda use: lengths[use.device, use.stream]):
+        main[use.device] = use
+    return list(main.values())
 
 
 def _idle(trace: Trace, device: int, windows: Windows) -> tuple[int, int]:
