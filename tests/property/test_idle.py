@@ -302,7 +302,7 @@ def assert_exposed_time_counts_instant_by_instant(trace, per):
 
 def assert_a_queue_holds_what_was_launched_and_has_not_begun(trace):
     rows = [row for row in device_rows(trace) if row["launched"] is not None]
-    table = VIEWS["queue_length"].run(trace)
+    table = VIEWS["queue_length"].run(trace, from_ns=0, to_ns=100)
     for row in {row["queue"]: row for row in rows}.values():
         own = [r for r in rows if r["queue"] == row["queue"]]
         curve = table.filter(device=row["device"], stream=row["stream"])

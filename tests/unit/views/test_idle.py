@@ -286,13 +286,13 @@ def test_a_queue_grows_with_each_launch_and_shrinks_as_rows_begin():
         queue_length(trace),
         """
         device  stream  at_ns  queued  mean_queued
-        0       7       0      1       1.0
+        0       7       3      1       1.0
         0       7       5      3       3.0
         0       7       10     2       2.0
         0       7       40     1       1.0
         0       7       45     0       0.0
         0       7       50     0       0.0
-        0       8       0      0       0.0
+        0       8       3      0       0.0
         0       8       5      1       1.0
         0       8       40     0       0.0
         0       8       50     0       0.0
@@ -311,6 +311,23 @@ def test_a_queue_grows_with_each_launch_and_shrinks_as_rows_begin():
         0       8       45     0
         """,
     )
+
+
+def test_a_queue_is_shown_for_the_time_of_the_steps_of_which_the_sentence_speaks():
+    """A mean over idle time before and after the steps would say little of them."""
+    builder = TraceBuilder().op("load", 0, 100).step(1, 100, 100)
+    trace = builder.launch(100, 2, 1).kernel("a", 150, 10, 1).launch(250, 2, 2).kernel("b", 900, 100, 2).build()
+    same(
+        queue_length(trace),
+        """
+        device  stream  at_ns  queued  mean_queued
+        0       7       100    1       1.0
+        0       7       150    0       0.0
+        0       7       200    0       0.0
+        """,
+    )
+    (sentence,) = queue_length_summary(trace).rows(named=True)
+    assert sentence["title"].endswith("nothing is queued on stream 7 for 50 % of the time, 50 ns of 100 ns.")
 
 
 def test_where_changes_are_left_out_the_mean_until_the_next_row_stays(monkeypatch):

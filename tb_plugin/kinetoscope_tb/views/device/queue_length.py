@@ -30,7 +30,9 @@ class QueueLength(Table):
 
     device = Column(ID, "Index of the device.")
     stream = Column(ID, "Number of the stream.")
-    at_ns = Column(INSTANT, "When the length changes; and the start and the end of the recording, or of the range.")
+    at_ns = Column(
+        INSTANT, "When the length changes; and the start of the first step and the end of the last, or of the range."
+    )
     queued = Column(COUNT, "Kernels, copies and fills of the stream that were launched and haven't begun.")
     mean_queued = Column(
         NUMBER, "Mean of the same until the next row: another number if changes in between are left out."
@@ -40,12 +42,12 @@ class QueueLength(Table):
 def queue_length(
     trace: Trace, *, device: int | None = None, from_ns: int | None = None, to_ns: int | None = None
 ) -> pl.DataFrame:
-    """Streams in order, then time; with from_ns or to_ns, only that range, including the lengths at its ends."""
+    """Streams in order, then time: from the first step to the last, or the range, with the lengths at its ends."""
     frames = []
     for index, stream, at, length in queue_lengths(trace):
         if device not in (None, index):
             continue
-        at, length = _between(at, length, *_range(trace, at, from_ns, to_ns))
+        at, length = _between(at, length, *_range(trace, from_ns, to_ns))
         points = corners(at, length, MOST_POINTS)
         columns = (np.full(points.size, index), np.full(points.size, stream), at[points], length[points])
         means = means_between(at, length, points)
@@ -53,9 +55,9 @@ def queue_length(
     return QueueLength.of(pl.concat(frames) if frames else pl.DataFrame(schema=QueueLength.schema()))
 
 
-def _range(trace: Trace, at: Ints, from_ns: int | None, to_ns: int | None) -> tuple[int, int]:
-    """The time to show: by default the recording, and launches that begin before its first event or end after it."""
-    begin, end = min(trace.window[0], int(at[0])), max(trace.window[1], int(at[-1]))
+def _range(trace: Trace, from_ns: int | None, to_ns: int | None) -> tuple[int, int]:
+    """The time to show: by default all steps, of which the sentence above speaks."""
+    begin, end = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
     return begin if from_ns is None else from_ns, end if to_ns is None else to_ns
 
 
