@@ -341,6 +341,6 @@ def _utilization(trace: Trace, devices: Sequence[dict[str, Any]]) -> str:
     without += _without_waits(trace, mean["mfu_frac"])
     return (
         f"MFU: {bound}{text.percent(mean['mfu_frac'])} of {text.digits(mean['peak_flop_per_s'] / 1e12)} Tflop/s "
-        f"({rows[0]['dtype']}) over {unit} of {text.time(rows[0]['step_ns'])}{without}{devices_of}; FLOPs are known of "
-        f"{text.percent(mean['time_of_known_work_frac'])} of the kernel time."
+        f"({rows[0]['dtype']}) over {unit} of {text.time(rows[0]['step_ns'])}{without}{devices_of}; FLOPs are known, "
+        f"or 0, in {text.percent(mean['time_of_known_work_frac'])} of the kernel time without communication."
     )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kinetoscope_tb.measures.calls.kernel_work import COMMUNICATION
 from kinetoscope_tb.measures.calls.roofline import PARTLY_READ
 from kinetoscope_tb.views.device.kernel_efficiency import VIEW, kernel_efficiency
 from support.build import TraceBuilder
@@ -71,6 +72,19 @@ def test_the_main_kernel_of_a_row_is_the_one_with_the_most_time_in_all_its_calls
         builder.launch(10 * number, 5, number).kernel(name, 1000 + 10_000 * number, dur, number)
     table = kernel_efficiency(builder.build())
     assert table.select("main_kernel", "calls", "kernels", "time_ns").rows() == [("frequent", None, 4, 21_000)]
+
+
+def test_communication_has_no_roof_and_no_lack_of_a_model_is_to_blame():
+    """How much time has known FLOPs is said without it."""
+    builder = TraceBuilder(deviceProperties=[H100])
+    builder.op("record_param_comms", 0, 50, **RELU).launch(10, 5, 1)
+    builder.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 1000, 90_000, 1).launch(70, 5, 2)
+    builder.kernel("ncclDevKernel_SendRecv", 100_000, 40_000, 2)
+    table = kernel_efficiency(builder.build())
+    assert table.select("operator", "time_ns", "why_unknown").rows() == [
+        ("record_param_comms", 90_000, COMMUNICATION),
+        ("[unattributed]", 40_000, COMMUNICATION),
+    ]
 
 
 def test_elementwise_work_has_bytes_but_no_flops():

@@ -29,6 +29,7 @@ FAMILIES = ("matmul", "convolution", "attention", "cast", "layout", "elementwise
 NO_OPERATOR = "The operators that launched the kernels weren't recorded."
 NO_CAPTURE = "Graphs replay the kernels, and no recording of their capture was found."
 EMPTY = "Its inputs are empty."
+COMMUNICATION = "It moves data between ranks: their links limit it, not a roof of the device."
 _MATRICES = FAMILIES[:3]
 _KINDS = ("elementwise", "layout")
 _LEAST_SHARE = 1e-4  # of the kernel time: smaller groups aren't worth reading their shapes
@@ -107,7 +108,7 @@ class Group:
 
 KERNEL_COLUMNS = (
     *("name", "kind", "device", "stream", "start_ns", "dur_ns", "launch", "op"),
-    *("tensor_cores", "blocks_per_sm", "occupancy_frac", "grid"),
+    *("is_communication", "tensor_cores", "blocks_per_sm", "occupancy_frac", "grid"),
 )
 """The columns of device events that are looked at to judge kernels."""
 
@@ -143,7 +144,7 @@ class KernelWork:
                 pl.col("time_ns").filter(pl.col("tensor_cores") == "yes").sum().alias("tensor_ns"),
                 pl.col("time_ns").filter(pl.col("tensor_cores") == "unknown").sum().alias("unknown_ns"),
                 pl.col("time_ns").filter(_multiplies_no_matrices()).sum().alias("no_matrix_ns"),
-                pl.col("is_replayed").all(),
+                pl.col("is_communication", "is_replayed").all(),
                 *(pl.col("time_ns").filter(pl.col("kind") == kind).sum().alias(f"{kind}_ns") for kind in _KINDS),
                 *(pl.col(name).get(longest) for name in ("name", "blocks_per_sm", "occupancy_frac", "grid")),
             )
@@ -183,12 +184,13 @@ def _kinds(trace: Trace, kernels: pl.DataFrame, unit: NDArray[np.int32]) -> tupl
     is_replayed = gather(replays, kernels["launch"].to_numpy(), missing=False)
     common = (
         *(category_codes(kernels[name]) for name in ("name", "tensor_cores")),
-        kernels["device"].to_numpy(),
+        *(kernels[name].to_numpy() for name in ("device", "is_communication")),
         is_replayed,
     )
     first, number = number_rows_alike((*common, *(gather(category_codes(host[name]), unit) for name in ARGUMENTS)))
     unit_rows = pl.Series(unit[first], dtype=pl.Int64).replace(NONE, None)
-    kinds = kernels.select("name", "tensor_cores", "blocks_per_sm", "occupancy_frac", "grid", "device")[first]
+    columns = ("name", "is_communication", "tensor_cores", "blocks_per_sm", "occupancy_frac", "grid", "device")
+    kinds = kernels.select(columns)[first]
     kinds = kinds.with_columns(
         pl.col("device").cast(pl.Int64),
         unit_name=host["name"].gather(unit_rows),
@@ -263,6 +265,8 @@ def _group(row: dict[str, Any], limits: dict[int, Limits], *, least: float) -> G
         "grid": row["grid"],
         **{f"{kind}_ns": row[f"{kind}_ns"] for kind in (*_KINDS, "no_matrix")},
     }
+    if row["is_communication"]:
+        return Group(**group, reason=COMMUNICATION)
     if not row["unit_name"]:
         return Group(**group, reason=NO_CAPTURE if row["is_replayed"] else NO_OPERATOR)
     if row["time_ns"] < least:
