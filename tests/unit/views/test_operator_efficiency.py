@@ -1,8 +1,9 @@
 import pytest
 
-from kinetoscope_tb.measures.calls.kernel_work import NO_OPERATOR
-from kinetoscope_tb.measures.calls.roofline import IMPOSSIBLE
-from kinetoscope_tb.views.device.operator_efficiency import NO_MODEL, VIEW, operator_efficiency
+from kinetoscope_tb.measures.calls.kernel_work import COMMUNICATION, NO_OPERATOR
+from kinetoscope_tb.measures.calls.roofline import IMPOSSIBLE, NO_DEVICE_NAME
+from kinetoscope_tb.measures.recording.options import NO_SHAPES_OF_ITS_OWN
+from kinetoscope_tb.views.device.operator_efficiency import VIEW, operator_efficiency
 from support.build import TraceBuilder, same
 
 H100 = {"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132, "totalGlobalMem": 85018279936}
@@ -47,7 +48,7 @@ def test_the_gap_is_the_time_above_the_roof_and_orders_the_rows():
     assert table.select("name", "time_ns", "gap_ns", "why_unknown").rows() == [
         ("aten::mm", 100_000, 100_000, None),
         ("aten::mm", 200_000, 200_000 - 138_911, None),
-        ("[other operators]", 1_000_000, None, f"{NO_MODEL} 90 % of their time: aten::relu."),
+        ("[other operators]", 1_000_000, None, f"90 % of their time: aten::relu. {NO_SHAPES_OF_ITS_OWN}"),
     ]
     others = VIEW.events_of_row(builder.build(), {"name": "[other operators]", "device": 0})
     assert others["device_events"].tolist() == [2, 3]
@@ -60,13 +61,24 @@ def test_kernels_without_an_operator_are_called_as_in_the_table_of_operators():
     rest = operator_efficiency(builder.build()).tail(2)
     assert rest.select("name", "time_ns", "why_unknown").rows() == [
         ("[unattributed]", 900_000, NO_OPERATOR),
-        ("[other operators]", 300_000, f"{NO_MODEL} 100 % of their time: aten::relu."),
+        ("[other operators]", 300_000, f"100 % of their time: aten::relu. {NO_SHAPES_OF_ITS_OWN}"),
     ]
     for name, row in (("[unattributed]", 2), ("[other operators]", 1)):
         key = {"name": name, "device": 0}
         assert VIEW.events_of_row(builder.build(), key)["device_events"].tolist() == [row]
         leads_to = VIEW.row_of_event(builder.build(), "device_events", row)
         assert {name: leads_to[name] for name in key} == key
+
+
+def test_other_operators_have_a_reason_of_their_own_not_that_of_rows_that_are_drawn():
+    """Whether the trace names the device has nothing to do with communication."""
+    builder = recorded("aten::mm", [[64, 64], [64, 64]], ["c10::BFloat16"] * 2, kernel=SILENT, device=None)
+    builder.op("record_param_comms", 600, 50).launch(610, 5, 2).kernel("ncclDevKernel_AllReduce", 9_000, 9_000, 2)
+    reasons = operator_efficiency(builder.build()).select("name", "why_unknown").rows()
+    assert reasons == [
+        ("[other operators]", f"100 % of their time: record_param_comms. {COMMUNICATION}"),
+        ("aten::mm", NO_DEVICE_NAME),
+    ]
 
 
 SOFTMAX = ("aten::_softmax", [[8, 16, 1024, 1024], [], []], ["c10::BFloat16", "Scalar", "Scalar"])

@@ -26,12 +26,14 @@ class MemoryCalls:
     Args:
         kernels: The kernels, with their `row` in device_events.
         call: Of each kernel, its row in `table`; -1: its work is unknown.
+        reason: Of each kernel, why that is so; empty: it isn't.
         table: One row per operator, inputs and device: ARGUMENTS as texts, device, calls, time_ns, work_bytes of a
             call, bytes_per_s of the device, roof_ns of all calls, provenance.
     """
 
     kernels: pl.DataFrame
     call: NDArray[np.int64]
+    reason: pl.Series
     table: pl.DataFrame
 
     @classmethod
@@ -52,7 +54,9 @@ class MemoryCalls:
             np.arange(table.height), table["number"].list.len().to_numpy()
         )
         call = row_of_group[work.group]
-        return cls(kernels, call, table.drop("number").hstack(_times_of_calls(trace, kernels, call, table.height)))
+        reason = pl.Series([group.reason for group in work.groups], dtype=pl.String).gather(work.group)
+        table = table.drop("number").hstack(_times_of_calls(trace, kernels, call, table.height))
+        return cls(kernels, call, reason, table)
 
 
 def _known_groups(work: KernelWork) -> pl.DataFrame:

@@ -9,7 +9,6 @@ operators, and one those that no recorded operator launched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
 HOST = "It ran on the host, whose peak is unknown."
-NO_MODEL = "How many FLOPs and bytes they need isn't known."
 OTHERS = "[other operators]"
 
 
@@ -102,7 +100,7 @@ def operator_efficiency(trace: Trace) -> pl.DataFrame:
     rows = [_row(call, limits.get(call["device"]), trace) for call in calls.rows(named=True)]
     memory = MemoryCalls.of(trace)
     rows += [_memory_row(call) for call in memory.table.rows(named=True)]
-    others = _other_rows(trace, memory, limits)
+    others = _other_rows(trace, memory)
     table = pl.DataFrame([*rows, *others], schema=OperatorEfficiency.schema(), orient="row")
     table = with_doubts(table, limits)
     by = OperatorEfficiency.key
@@ -124,22 +122,23 @@ def _memory_row(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _others(memory: MemoryCalls) -> pl.DataFrame:
-    """The kernels whose work is unknown, with their rows."""
-    return memory.kernels.filter(pl.Series(memory.call < 0))
+    """The kernels whose work is unknown, with their rows and the reasons."""
+    return memory.kernels.with_columns(reason=memory.reason).filter(pl.Series(memory.call < 0))
 
 
-def _other_rows(trace: Trace, memory: MemoryCalls, limits: Mapping[int, Limits]) -> list[dict[str, Any]]:
-    """Per device a row for the kernels of other operators, which names the one with most of the time, and of none."""
-    reasons = {device: NO_MODEL if of.peaks else of.reason for device, of in limits.items()}
+def _other_rows(trace: Trace, memory: MemoryCalls) -> list[dict[str, Any]]:
+    """Per device a row for the kernels of other operators, with the reason of that with most time, and of none."""
     others, host = _others(memory), trace.all_host_events["name"]
     names = host.gather(others["op"].cast(pl.Int64).replace(NONE, None)).cast(pl.String).alias("operator")
     times = (
         others.hstack([names])
         .group_by(pl.col("device").cast(pl.Int64), "operator")
-        .agg(pl.col("dur_ns").sum().alias("time_ns"))
+        .agg(pl.col("dur_ns").sum().alias("time_ns"), pl.col("reason").get(pl.col("dur_ns").arg_max()))
         .sort("device", "time_ns", "operator", descending=[False, True, False])
         .group_by("device", pl.col("operator").is_null().alias("has_none"), maintain_order=True)
-        .agg(pl.col("time_ns").sum(), pl.col("operator").first(), pl.col("time_ns").first().alias("largest_ns"))
+        .agg(
+            pl.col("time_ns").sum(), pl.col("operator", "reason").first(), pl.col("time_ns").first().alias("largest_ns")
+        )
     )
     return [
         {
@@ -148,9 +147,9 @@ def _other_rows(trace: Trace, memory: MemoryCalls, limits: Mapping[int, Limits])
             "time_ns": time_ns,
             "why_unknown": NO_OPERATOR
             if has_none
-            else f"{reasons[device]} {percent(largest_ns / time_ns)} of their time: {operator}.",
+            else f"{percent(largest_ns / time_ns)} of their time: {operator}. {reason}",
         }
-        for device, has_none, time_ns, operator, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
+        for device, has_none, time_ns, operator, reason, largest_ns in times.filter(pl.col("time_ns") > 0).rows()
     ]
 
 
