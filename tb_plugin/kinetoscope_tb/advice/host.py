@@ -309,7 +309,7 @@ def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
     calls = text.enumeration([_described_blocker(facts, *blocker) for blocker in blockers])
-    gap_in_words = _recurring_gap(facts, saving, facts.late.after_waits).rstrip()
+    gap_in_words = _recurring_gap(facts, saving, _late_after_waits(facts)).rstrip()
     yield Advice(
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
@@ -328,6 +328,12 @@ def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         saving,
         _reads(facts),
     )
+
+
+def _late_after_waits(facts: Facts) -> Intervals:
+    """When the host is late in gaps that began in a wait."""
+    parts = facts.late_parts.filter(pl.Series(facts.late.begins_in_wait[facts.late_parts["gap"].to_numpy()]))
+    return merge([(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())])
 
 
 def _reads(facts: Facts) -> Candidate | None:
