@@ -233,16 +233,15 @@ def _culprits_of_code(trace: Trace, stack: HostStack, part: Codes, row: Rows) ->
     first, code = number_alike((gather(number, row) + 1) * np.int64(len(CLASSES)) + part)
     stack_row = pl.Series(gather(number, row[first]).astype(np.int64)).replace(NONE, None)
     rows = descriptions.select(pl.all().gather(stack_row))
-    return _code(Names.of(trace), stack, rows, part[first], row[first]), code.astype(np.int64)
+    return _code(rows, part[first]), code.astype(np.int64)
 
 
-def _code(names: Names, stack: HostStack, descriptions: pl.DataFrame, part: Codes, row: Rows) -> pl.DataFrame:
-    """WHO of pieces of host code, by what the thread did; annotations without the numbers of steps and iterations."""
-    annotation = names.text(gather(names.merged_number, gather(names.event, _rows_of(stack, "host_events", row))))
+def _code(descriptions: pl.DataFrame, part: Codes) -> pl.DataFrame:
+    """WHO of pieces of host code, by what the thread did."""
     of_kind = pl.col("kind").replace_strict(KINDS, CAUSES_OF_CODE, default="host_unrecorded", return_dtype=pl.String)
-    return descriptions.with_columns(annotation=annotation, is_loading=pl.Series(part == LOADING)).select(
+    return descriptions.with_columns(is_loading=pl.Series(part == LOADING)).select(
         cause=pl.when("is_loading").then(pl.lit("data")).otherwise(of_kind),
-        name=pl.coalesce("annotation", "host", pl.lit(NAMELESS)),
+        name=pl.col("host").fill_null(NAMELESS),
         source="source",
     )
 

@@ -21,6 +21,7 @@ from ...names.python_frames import function_name, is_of_library
 from ...trace.model import Trace
 from ..calls.call_tree import merge_order
 from ..python.frames import functions, parse_frames
+from ..serving.iteration_labels import labels_of_iterations
 
 Rows = NDArray[np.int32]
 KINDS = ("function", "module", "operator", "annotation", "runtime call")
@@ -105,6 +106,7 @@ class HostStack:
     def descriptions(self, trace: Trace) -> tuple[Rows, pl.DataFrame]:
         """What each row is: the number of its description, and the descriptions.
 
+        Iterations of a server are one name per phase, as in the view of annotations.
         These are `host`, `kind`, `op` (the operator around a runtime call) and `source`, as texts or null. The source
         is the innermost frame of the program around the row; without any, the innermost one with a file.
         """
@@ -116,7 +118,8 @@ class HostStack:
         source = self._sources(function, texts, frames)
         names = [
             pl.Series(map(function_name, frames["function"].str.strip_prefix(_MODULE)), dtype=pl.String),
-            *(frame["name"].dtype.categories for frame in (trace.host_events, trace.launches)),  # type: ignore[attr-defined]
+            ops.dtype.categories.replace(labels_of_iterations(trace)),  # type: ignore[attr-defined]
+            trace.launches["name"].dtype.categories,  # type: ignore[attr-defined]
         ]
         name = self._names(trace, function, [part.len() for part in names])
         many = ops.dtype.categories.len() + 1, len(texts) + 1  # type: ignore[attr-defined]
