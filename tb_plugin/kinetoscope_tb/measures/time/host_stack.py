@@ -97,6 +97,29 @@ class HostStack:
         row = innermost(self.thread, begins, ends, at_thread, borders)
         return StackPieces(piece, begin - base[piece], stop - base[piece], gather(row, span).astype(np.int32))
 
+    def pieces_or_of_main(self, thread: Rows, main: int, start: Ints, end: Ints) -> StackPieces:
+        """The same, with what the main thread did while a thread has nothing recorded."""
+        own = self.pieces(thread, start, end)
+        of_thread = thread[own.interval]
+        blank = np.flatnonzero((own.row == NONE) & (of_thread != NONE) & (of_thread != main))
+        if not blank.size:
+            return own
+        of_main = self.pieces(np.full(blank.size, main, np.int32), own.start[blank], own.end[blank])
+        count = np.ones(own.row.size, np.int64)
+        count[blank] = np.bincount(of_main.interval, minlength=blank.size)
+        piece = np.repeat(np.arange(count.size), count)
+        is_filled = np.zeros(count.size, np.bool_)
+        is_filled[blank] = True
+        rows = np.flatnonzero(is_filled[piece])
+        columns = StackPieces(own.interval[piece], own.start[piece], own.end[piece], own.row[piece])
+        columns.start[rows], columns.end[rows], columns.row[rows] = of_main.start, of_main.end, of_main.row
+        return columns
+
+    def annotations(self, trace: Trace) -> NDArray[np.bool_]:
+        """Which rows are annotations."""
+        is_of_host = (trace.host_events["kind"] == "annotation").to_numpy()
+        return gather(is_of_host, np.where(self.frame == _HOST, self.row, np.int32(NONE)), missing=False)
+
     @cached_property
     def parent(self) -> Rows:
         """The row around each row, or NONE."""
