@@ -750,6 +750,7 @@ class Late:
         rest: When the host is late for none of these reasons.
         of_single_causes: The parts up to `breaking`.
         reads: The calls (rows of launches) that waited when gaps began.
+        begins_in_wait: Whether each gap, by its number, began in a wait and the host is late in it.
         gaps: How many gaps there are with either, that began in no wait.
         ends: The GPU events that ended these (rows of device_events), and how long each was late.
         host_parts: When gaps have a part that the host is late for, and for how long of it for none of these reasons.
@@ -781,7 +782,7 @@ class Late:
         self.of_single_causes = [self.loading, self.allocating, self.compiling, self.collecting, *others_of_host[:-1]]
         latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
         first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        begins_in_wait = facts.lengths_of_gaps(late["gap"], blocker != NONE) > 0
+        begins_in_wait = self.begins_in_wait = facts.lengths_of_gaps(late["gap"], blocker != NONE) > 0
         after_wait = begins_in_wait[latency["gap"].to_numpy()]
         of_optimizer = length_within(ranges["optimizer"], first, last) * ~after_wait
         is_launch = ~after_wait & (last - first < SLOW_LAUNCH_NS)

@@ -309,7 +309,7 @@ def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     saving = facts.mean(lengths)
     blockers = facts.late.blockers[:3]
     calls = text.enumeration([_described_blocker(facts, *blocker) for blocker in blockers])
-    gap_in_words = _recurring_gap(facts, saving).rstrip()
+    gap_in_words = _recurring_gap(facts, saving, _late_after_waits(facts)).rstrip()
     yield Advice(
         "synchronizing",
         f"Waiting for {facts.device} leaves {'them' if facts.waits == 'wait' else 'it'} idle for "
@@ -328,6 +328,12 @@ def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         saving,
         _reads(facts),
     )
+
+
+def _late_after_waits(facts: Facts) -> Intervals:
+    """When the host is late in gaps that began in a wait."""
+    parts = facts.late_parts.filter(pl.Series(facts.late.begins_in_wait[facts.late_parts["gap"].to_numpy()]))
+    return merge([(parts["start_ns"].to_numpy(), parts["end_ns"].to_numpy())])
 
 
 def _reads(facts: Facts) -> Candidate | None:
@@ -587,17 +593,17 @@ def is_launch_bound(facts: Facts) -> bool:
     return _is_launching(facts) and facts.is_worth(facts.late.host + facts.late.latency, _HOST_BOUND)
 
 
-def _recurring_gap(facts: Facts, waiting_ns: int, spans: Intervals | None = None) -> str:
+def _recurring_gap(facts: Facts, waiting_ns: int, spans: Intervals) -> str:
     """The gap that recurs in every step and explains most of the wait for the host, and where the host is then.
 
     Args:
         facts: What is known of the recording.
         waiting_ns: The wait, per step.
-        spans: When it is, where gaps may also be due to something else.
+        spans: When it is; gaps may also be due to something else.
     """
     parts = facts.idle_parts.filter(pl.col("cause") == "host late")
     of_gaps = ((gap, parts.filter(pl.col("gap").is_in(gap.numbers))) for gap in repeated_gaps(facts, ("host late",)))
-    inside = ((gap, own) for gap, own in of_gaps if spans is None or _lies_in(own, spans))
+    inside = ((gap, own) for gap, own in of_gaps if _lies_in(own, spans))
     largest, own = next(inside, (None, parts))
     if largest is None or facts.mean(largest.lengths) < _HALF * waiting_ns:
         return ""

@@ -1,8 +1,10 @@
 """Who is on the critical path: its segments, each cut where its culprit changes.
 
 On a device the culprit is the kernel or copy, in an operator or a runtime call that one. Elsewhere on the host, and
-while data loads, it is what the thread did: the innermost of its Python functions and ranges. The ranges of steps say
-nothing about that, so they are never a culprit. Nor is anything while a device may run what isn't in the recording.
+while data loads, it is what the thread did: the innermost of its Python functions and ranges. Between two ranges of a
+thread of autograd it is, as in idle time, the annotation that the main thread is in, if that spans both. The ranges of
+steps say nothing about that, so they are never a culprit. Nor is anything while a device may run what isn't in the
+recording.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, number_alike
 from ..arrays.intervals import Ints, cut, union
 from ..measures.recording.lost_launches import are_launches_known
-from ..measures.time.host_stack import FRAMES, KINDS, HostStack
+from ..measures.time.host_stack import FRAMES, KINDS, HostStack, StackPieces
 from ..measures.time.idle_causes import not_shown
+from ..measures.time.threads import autograd_threads, main_thread
 from ..trace import Trace
 from ..trace.results import once_per_trace
 from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
@@ -91,8 +94,7 @@ def path_culprits(trace: Trace) -> PathCulprits:
     part, thread = path["class"].to_numpy()[segment], path["thread"].to_numpy()[segment]
     is_code = np.isin(part, _CODE) & (thread != NONE) & ~is_hidden
     events, code, gaps = (np.flatnonzero(mask) for mask in (~is_code & ~is_hidden, is_code, is_hidden))
-    stack = HostStack.of(trace, np.unique(thread[code]), union(start[code], end[code]))
-    activity = stack.pieces(thread[code], start[code], end[code])
+    stack, activity = _pieces_of_code(trace, thread[code], start[code], end[code])
     own = code[activity.interval]
     who, culprit = _culprits(trace, path[segment[events]], stack, part[own], activity.row)
     if gaps.size:
@@ -107,6 +109,33 @@ def path_culprits(trace: Trace) -> PathCulprits:
     columns = (segment, path["step"].to_numpy()[segment], dur, culprit, python, host)
     pieces = pl.DataFrame(dict(zip(PIECES, columns, strict=True)), schema=PIECES)
     return PathCulprits(pieces.sort("segment", maintain_order=True), who)
+
+
+def _pieces_of_code(trace: Trace, thread: Rows, start: Ints, end: Ints) -> tuple[HostStack, StackPieces]:
+    """What threads did in some intervals."""
+    main = main_thread(trace)
+    stack = HostStack.of(trace, np.union1d(thread, np.int32(main)), union(start, end))
+    pieces = stack.pieces_or_of_main(thread, main, start, end)
+    of_thread = thread[pieces.interval]
+    is_other = (pieces.row != NONE) & (gather(stack.thread, pieces.row) != of_thread)
+    spans = gather(stack.start, pieces.row), gather(stack.end, pieces.row)
+    is_meant = gather(stack.annotations(trace), pieces.row, missing=False)
+    is_meant &= _are_within(trace, of_thread, pieces.start, spans)
+    return stack, pieces._replace(row=np.where(is_other & ~is_meant, np.int32(NONE), pieces.row))
+
+
+def _are_within(trace: Trace, thread: Rows, at: Ints, spans: tuple[Ints, Ints]) -> NDArray[np.bool_]:
+    """Whether the ranges of autograd's thread before and after each instant both reach into a span."""
+    host = trace.host_events.filter(pl.col("parent") == NONE)
+    of, begin, dur = (host[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
+    is_within = np.zeros(at.size, bool)
+    for number in np.flatnonzero(autograd_threads(trace)).tolist():
+        first, rows = begin[of == number], np.flatnonzero(thread == number)
+        after = np.searchsorted(first, at[rows], "right")
+        last_end = np.append(np.iinfo(np.int64).min, first + dur[of == number])[after]
+        next_start = np.append(first, np.iinfo(np.int64).max)[after]
+        is_within[rows] = (last_end >= spans[0][rows]) & (next_start <= spans[1][rows])
+    return is_within
 
 
 def _cut_path(trace: Trace) -> tuple[pl.DataFrame, NDArray[np.int64], Ints, Ints, NDArray[np.bool_]]:
@@ -151,8 +180,7 @@ def pieces_of_nodes(trace: Trace) -> pl.DataFrame:
     is_code &= thread == np.append(np.int32(NONE), thread[:-1])
     code = np.flatnonzero(is_code)
     events = np.setdiff1d(np.arange(part.size), code, assume_unique=True)
-    stack = HostStack.of(trace, np.unique(thread[code]), union(time[code - 1], time[code]))
-    activity = stack.pieces(thread[code], time[code - 1], time[code])
+    stack, activity = _pieces_of_code(trace, thread[code], time[code - 1], time[code])
     dur = activity.end - activity.start
     node = code[activity.interval]
     who, culprit = _culprits_of_code(trace, stack, part[node], activity.row)
@@ -233,16 +261,15 @@ def _culprits_of_code(trace: Trace, stack: HostStack, part: Codes, row: Rows) ->
     first, code = number_alike((gather(number, row) + 1) * np.int64(len(CLASSES)) + part)
     stack_row = pl.Series(gather(number, row[first]).astype(np.int64)).replace(NONE, None)
     rows = descriptions.select(pl.all().gather(stack_row))
-    return _code(Names.of(trace), stack, rows, part[first], row[first]), code.astype(np.int64)
+    return _code(rows, part[first]), code.astype(np.int64)
 
 
-def _code(names: Names, stack: HostStack, descriptions: pl.DataFrame, part: Codes, row: Rows) -> pl.DataFrame:
-    """WHO of pieces of host code, by what the thread did; annotations without the numbers of steps and iterations."""
-    annotation = names.text(gather(names.merged_number, gather(names.event, _rows_of(stack, "host_events", row))))
+def _code(descriptions: pl.DataFrame, part: Codes) -> pl.DataFrame:
+    """WHO of pieces of host code, by what the thread did."""
     of_kind = pl.col("kind").replace_strict(KINDS, CAUSES_OF_CODE, default="host_unrecorded", return_dtype=pl.String)
-    return descriptions.with_columns(annotation=annotation, is_loading=pl.Series(part == LOADING)).select(
+    return descriptions.with_columns(is_loading=pl.Series(part == LOADING)).select(
         cause=pl.when("is_loading").then(pl.lit("data")).otherwise(of_kind),
-        name=pl.coalesce("annotation", "host", pl.lit(NAMELESS)),
+        name=pl.col("host").fill_null(NAMELESS),
         source="source",
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, texts
+from ..arrays.gather import NONE, gather, texts
 from ..trace import Trace
 from ..trace.meta import MOST_RANKS
 from .model import GROUPS
@@ -25,7 +25,8 @@ class Groups:
     """The groups of a trace, numbered as they occur.
 
     If the metadata doesn't name the group of a call, it is the job's only group; the whole job, if the file has no
-    groups at all; unknown, if there are several.
+    groups at all; unknown, if there are several. If the call's shapes say that another number of ranks takes part, it
+    is a group of that size with unknown ranks.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -39,37 +40,58 @@ class Groups:
         """The frame GROUPS."""
         return pl.DataFrame(list(self._rows), schema=GROUPS, orient="row")
 
-    def of(self, trace: Trace, metadata: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The row of each call's group, or NONE; `metadata` are rows of trace.collectives, or NONE."""
+    def sizes_of(self, group: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The number of ranks in each group, or NONE; `group` are rows of the frame, or NONE."""
+        return gather(self.frame()["size"].to_numpy(), group)
+
+    def of(
+        self, trace: Trace, metadata: NDArray[np.int32], sizes: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int32]:
+        """The row of each call's group, or NONE.
+
+        Args:
+            trace: The trace.
+            metadata: Metadata of each call: rows of trace.collectives, or NONE.
+            sizes: The size of its group according to its shapes, or NONE.
+        """
         columns = ("group", "group_description", "group_ranks")
         rows = pl.DataFrame({name: texts(trace.collectives[name], metadata) for name in columns}).with_columns(
             size=pl.Series(np.where(metadata >= 0, trace.collectives["group_size"].to_numpy()[metadata], NONE))
             if trace.collectives.height
-            else pl.lit(NONE, pl.Int64)
+            else pl.lit(NONE, pl.Int64),
+            size_by_shapes=pl.lit(NONE, pl.Int64) if sizes is None else pl.Series(sizes, dtype=pl.Int64),
         )
         distinct = rows.unique(maintain_order=True)
         numbers = pl.Series([self._number(*row) for row in distinct.rows()], dtype=pl.Int32)
         distinct = distinct.with_columns(number=numbers)
         return rows.join(distinct, rows.columns, "left", maintain_order="left", nulls_equal=True)["number"].to_numpy()
 
-    def _number(self, name: str | None, description: str | None, ranks_json: str | None, size: int) -> int:
+    def _number(
+        self, name: str | None, description: str | None, ranks_json: str | None, size: int, size_by_shapes: int
+    ) -> int:
         if name is None:
-            return self._only
+            return self._group_without_name(size_by_shapes)
         config = self._by_name.get(name, {})
         size = size if size >= 0 else _whole(config.get("pg_size"))
         ranks = _ranks(config.get("ranks")) or _ranks(_json(ranks_json)) or self._all_ranks(size)
         label = description or config.get("pg_desc")
         return self._row(name, str(label) if label is not None else None, size, ranks)
 
+    def _group_without_name(self, size_by_shapes: int) -> int:
+        """The group of calls without a group name; `size_by_shapes` is how many ranks take part, or NONE."""
+        if self._only is None or size_by_shapes not in (NONE, self._only[0]):
+            return NONE if size_by_shapes == NONE else self._row(None, None, size_by_shapes, [])
+        return self._row(None, None, *self._only)
+
     @cached_property
-    def _only(self) -> int:
-        """The group of calls without a group name."""
+    def _only(self) -> tuple[int, Sequence[int]] | None:
+        """The size and the ranks of the only group of the job; None: there are several."""
         groups = [(_ranks(group.get("ranks")), _whole(group.get("pg_size"))) for group in self._config]
         if len({(format_ranks(ranks), size) for ranks, size in groups}) > 1:
-            return NONE
+            return None
         ranks, size = groups[-1] if groups else ([], NONE)
         size = size if size >= 0 else (self._world if self._world is not None else NONE)
-        return self._row(None, None, size, ranks or self._all_ranks(size))
+        return size, ranks or self._all_ranks(size)
 
     def _all_ranks(self, size: int) -> range:
         """All ranks, if the group is that large: torch sometimes leaves the list of the default group empty."""

@@ -83,6 +83,8 @@ def message_bytes(kind: str, in_bytes: int, out_bytes: int) -> int:
     https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md: the output of an all-gather, the input of a
     reduce-scatter; for all others both are equal. -1: unknown.
     """
+    if kind == "all_gather" and out_bytes < 0:
+        return -1
     return in_bytes if kind in ("reduce_scatter", "scatter") and in_bytes >= 0 else max(in_bytes, out_bytes)
 
 

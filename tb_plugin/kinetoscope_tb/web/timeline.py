@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..engine.answers import ask_all
 from ..engine.engine import Engine
 from ..errors import BadParameter
-from ..measures.calls.annotation_ranges import labels_of_iterations
 from ..measures.calls.kernel_names import labels_of_kernels
+from ..measures.serving.iteration_labels import labels_of_iterations
 from ..timeline.core.model import CATEGORIES, activity
 from ..timeline.core.pyramid import batch_bytes
 from ..timeline.counters.counters import batch_bytes as bytes_of_counters
@@ -72,12 +72,13 @@ def _labels(engine: Engine, request: Request) -> object:
     labels, trace = timeline.labels, engine.trace(file, reads_captures=False)
     readable = labels_of_kernels(trace)
     texts, categories = labels.texts[page], labels.categories[page].tolist()
-    annotations = [text for text, of in zip(texts, categories, strict=True) if CATEGORIES[of] == "Annotation"]
+    of_marks = labels_of_iterations(trace)
+    marks = [text for text, of in zip(texts, categories, strict=True) if CATEGORIES[of] == "Annotation"]
     return {
         "state": "ready",
         "texts": texts,
         "labels": {text: readable[text] for text in texts if text in readable}
-        | labels_of_iterations(trace, annotations),
+        | {text: of_marks[text] for text in marks if text in of_marks},
         "categories": categories,
     }
 

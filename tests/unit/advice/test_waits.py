@@ -129,3 +129,21 @@ def test_the_operator_that_holds_the_profilers_own_work_is_named():
 def test_a_slow_launch_is_named_by_its_operator():
     assert "; the longest, in `aten::add_`, leaves the GPU idle for" in slow_launch(in_operator=True)
     assert "; the longest leaves the GPU idle for" in slow_launch(in_operator=False)
+
+
+def test_a_gap_that_began_in_no_wait_is_no_evidence_of_one():
+    machine = Machine()
+
+    def step(_):
+        machine.kernel(6 * MS)
+        machine.wait()
+        for name in ("first", "second", "third"):
+            machine.work(600 * US)
+            machine.kernel(300 * US, name)
+        machine.work(3 * MS)
+        machine.kernel(2 * MS, "late")
+
+    trace = machine.steps(step)
+    claims = rows(trace)
+    assert "`late`" in claims["host_bound"].evidence
+    assert "`late`" not in claims["synchronizing"].evidence

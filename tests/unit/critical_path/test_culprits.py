@@ -83,3 +83,18 @@ def test_of_many_steps_the_longest_are_drawn():
     assert steps[0] == "all"
     assert len(steps) == MOST_STEPS + 1
     assert steps[1:] == sorted(steps[1:], key=int)
+
+
+def test_between_its_ranges_autograd_s_thread_is_in_the_annotation_that_the_main_thread_waits_in():
+    built = TraceBuilder()
+    for step, at in ((1, 0), (2, 1000)):
+        built.step(step, at, 1000).op("forward", at, 200)
+        built.annotation("backward", at + 200, 500).annotation("optimizer", at + 700, 300)
+        for start in (300, 500):
+            built.op("autograd::engine::evaluate_function: MmBackward0", at + start, 100, thread=2)
+    trace = built.build()
+    segments = VIEWS["critical_path_segments"].run(trace).filter(start_ns=1400)
+    assert segments.select("part", "name", "dur_ns").rows() == [("host_annotation", "backward", 100)]
+    whole = dict(VIEWS["critical_path_names"].run(trace).select("name", "whole_ns").rows())
+    assert whole["backward"] == 2 * (500 + 100)
+    assert whole["optimizer"] == 2 * 300

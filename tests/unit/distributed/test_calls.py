@@ -95,9 +95,43 @@ def test_a_kernel_belongs_to_the_backend_s_range_also_if_an_operator_around_it_l
         summary(trace).calls,
         """
         kind        group  nth  bytes  dtype      start_ns  dur_ns
-        all_gather  0      -1   80     c10::Half  210       100
+        all_gather  0      -1   640    c10::Half  210       100
         """,
     )
+
+
+@pytest.mark.parametrize(
+    ("operator", "inside", "shapes", "shape", "kind"),
+    [
+        ("c10d::_allgather_base_", "nccl:_all_gather_base", [[1024], [256], []], [[256]], "all_gather"),
+        ("c10d::_reduce_scatter_base_", "nccl:_reduce_scatter_base", [[64, 4], [1024], []], [[1024]], "reduce_scatter"),
+    ],
+)
+@pytest.mark.parametrize(("world", "group"), [(4, (None, None, 4, "0-3")), (8, (None, None, 4, None))])
+def test_without_metadata_the_shapes_tell_how_many_ranks_take_part(operator, inside, shapes, shape, kind, world, group):
+    types = ["c10::Half", "c10::Half", ""]
+    trace = (
+        distributed(world=world)
+        .op(operator, 90, 100, **{"Input Dims": shapes, "Input type": types})
+        .annotation(inside, 110, 60, **{"Input Dims": shape, "Input type": types[:1]})
+        .launch(120, 10, 1)
+        .kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", 300, 100, 1)
+        .build()
+    )
+    made = summary(trace)
+    assert made.calls.select("kind", "group", "bytes").rows() == [(kind, 0, 2048)]
+    assert made.groups.rows() == [group]
+
+
+def test_the_output_of_an_all_gather_among_unknown_ranks_is_unknown():
+    trace = (
+        TraceBuilder()
+        .annotation("nccl:all_gather", 110, 60, **{"Input Dims": [[10, 4]], "Input type": ["c10::Half"]})
+        .launch(120, 10, 1)
+        .kernel("ncclKernel_AllGather_RING_LL_Sum_int8_t", 300, 100, 1)
+        .build()
+    )
+    assert summary(trace).calls.select("kind", "bytes").rows() == [("all_gather", -1)]
 
 
 def test_an_empty_message_without_a_kernel_is_not_lost():

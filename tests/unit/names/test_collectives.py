@@ -82,6 +82,7 @@ def test_numbers_of_each_type_have_their_size(dtype, size):
 
 def test_the_message_is_what_holds_all_ranks_parts():
     assert message_bytes("all_gather", 10, 80) == 80
+    assert message_bytes("all_gather", 10, -1) == -1
     assert message_bytes("reduce_scatter", 80, 10) == 80
     assert message_bytes("all_reduce", 10, -1) == 10
     assert message_bytes("all_reduce", -1, -1) == -1

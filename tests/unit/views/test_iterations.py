@@ -8,6 +8,7 @@ from kinetoscope_tb.names.iterations import USER_PATTERN
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.steps import steps
 from kinetoscope_tb.views.server.iterations import events_of_row, iterations
+from kinetoscope_tb.views.server.phases import events_of_row as events_of_phase
 from kinetoscope_tb.views.server.phases import phases
 from support.build import TraceBuilder, same
 
@@ -158,12 +159,24 @@ def test_phases_sum_the_steady_part_and_all():
     same(
         phases(trace),
         """
-        phase    iterations  total_ns  mean_ns  median_ns  p95_ns   tokens  tokens_per_s        token_ns  attention_ns
-        decode   8           4800000   600000   400000     2000000  32      6666.666666666667   150000    2550000
-        outside  1           4000000   -        -          -        -       -                   -         -
+        phase       iterations  total_ns  mean_ns  median_ns  p95_ns   tokens  tokens_per_s       token_ns  attention_ns
+        decode      8           4800000   600000   400000     2000000  32      6666.666666666667  150000    2550000
+        not steady  1           4000000   -        -          -        -       -                  -         -
+        outside     0           0         -        -          -        -       -                  -         -
         """,
     )
     assert phases(trace, of="all")["iterations"].to_list() == [9, 0]
+
+
+def test_what_is_not_steady_is_apart_from_what_belongs_to_no_iteration():
+    trace = decodes(4000, *[400] * 6).op("aten::add", 7_000 * US, 500 * US).build()
+    rows = {row["phase"]: (row["iterations"], row["total_ns"]) for row in phases(trace).iter_rows(named=True)}
+    whole = trace.window[1] - trace.window[0]
+    in_iterations = iterations(trace)["total_ns"].sum()
+    assert rows["not steady"] == (1, 4_000 * US)
+    assert rows["outside"] == (0, whole - in_iterations) != (0, 0)
+    marks = events_of_phase(trace, {"phase": "not steady"})["host_events"]
+    assert trace.host_events["start_ns"][marks].to_list() == [iterations(trace)["start_ns"][0]]
 
 
 def test_what_the_host_does_between_iterations_is_split():

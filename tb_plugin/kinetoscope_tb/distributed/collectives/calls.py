@@ -22,7 +22,7 @@ from ...trace import Trace
 from ..activity import computation_intervals
 from ..model import CALLS
 from ..process_groups import Groups
-from .sizes import sizes_of
+from .sizes import group_sizes, sizes_of
 
 Rows = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -70,14 +70,15 @@ def calls(trace: Trace, rows: CallRows, groups: Groups) -> pl.DataFrame:
     metadata = trace.collectives
     kinds = _kinds(trace, rows)
     is_timed = rows.end >= rows.start
-    _, _, message, dtype = sizes_of(trace, rows.metadata, rows.backend_range, kinds)
+    group = groups.of(trace, rows.metadata, group_sizes(trace, rows.op))
+    _, _, message, dtype = sizes_of(trace, rows.metadata, rows.backend_range, kinds, groups.sizes_of(group))
     exposed_ns = (rows.end - rows.start) - length_within(computation_intervals(trace), rows.start, rows.end)
     to, come = (gather(metadata[name].to_numpy(), rows.metadata) for name in ("target_rank", "source_rank"))
     peer = np.where((kinds == "send").to_numpy(), to, np.where((kinds == "recv").to_numpy(), come, NONE))
     return pl.DataFrame(
         {
             "kind": kinds,
-            "group": groups.of(trace, rows.metadata),
+            "group": group,
             "nth": gather(metadata["nth"].to_numpy(), rows.metadata),
             "bytes": message,
             "dtype": dtype,

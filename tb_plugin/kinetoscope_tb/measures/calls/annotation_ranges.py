@@ -8,7 +8,6 @@ the innermost annotation that is open on the main thread. Copies of annotations 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ from ...arrays.gather import NONE, gather, map_categories, scatter_add
 from ...arrays.intervals import Ints, length_within, union
 from ...arrays.nesting import innermost, nearest
 from ...names.annotations import AnnotationName, annotation_name
-from ...names.iterations import iteration_name
 from ...trace.model import Trace
 from ..recording.server import inference_server
 from ..time.breakdown import intervals_of
@@ -202,9 +200,3 @@ def union_by_group(group: Rows, start: Ints, end: Ints) -> tuple[Rows, Ints, Int
     begins, ends = union(start + base, end + base)
     of = begins // width
     return of.astype(np.int32), begins - of * width + first, ends - of * width + first
-
-
-def labels_of_iterations(trace: Trace, annotations: Sequence[str]) -> dict[str, str]:
-    """What views call those of some annotations that mark an iteration of a server: SGLang decode iteration."""
-    marks = [text for text in annotations if iteration_name(text) is not None]
-    return {text: annotation_name(text, inference_server(trace)).name for text in marks}

@@ -21,6 +21,7 @@ from ...names.python_frames import function_name, is_of_library
 from ...trace.model import Trace
 from ..calls.call_tree import merge_order
 from ..python.frames import functions, parse_frames
+from ..serving.iteration_labels import labels_of_iterations
 
 Rows = NDArray[np.int32]
 KINDS = ("function", "module", "operator", "annotation", "runtime call")
@@ -96,6 +97,29 @@ class HostStack:
         row = innermost(self.thread, begins, ends, at_thread, borders)
         return StackPieces(piece, begin - base[piece], stop - base[piece], gather(row, span).astype(np.int32))
 
+    def pieces_or_of_main(self, thread: Rows, main: int, start: Ints, end: Ints) -> StackPieces:
+        """The same, with what the main thread did while a thread has nothing recorded."""
+        own = self.pieces(thread, start, end)
+        of_thread = thread[own.interval]
+        blank = np.flatnonzero((own.row == NONE) & (of_thread != NONE) & (of_thread != main))
+        if not blank.size:
+            return own
+        of_main = self.pieces(np.full(blank.size, main, np.int32), own.start[blank], own.end[blank])
+        count = np.ones(own.row.size, np.int64)
+        count[blank] = np.bincount(of_main.interval, minlength=blank.size)
+        piece = np.repeat(np.arange(count.size), count)
+        is_filled = np.zeros(count.size, np.bool_)
+        is_filled[blank] = True
+        rows = np.flatnonzero(is_filled[piece])
+        columns = StackPieces(own.interval[piece], own.start[piece], own.end[piece], own.row[piece])
+        columns.start[rows], columns.end[rows], columns.row[rows] = of_main.start, of_main.end, of_main.row
+        return columns
+
+    def annotations(self, trace: Trace) -> NDArray[np.bool_]:
+        """Which rows are annotations."""
+        is_of_host = (trace.host_events["kind"] == "annotation").to_numpy()
+        return gather(is_of_host, np.where(self.frame == _HOST, self.row, np.int32(NONE)), missing=False)
+
     @cached_property
     def parent(self) -> Rows:
         """The row around each row, or NONE."""
@@ -105,6 +129,7 @@ class HostStack:
     def descriptions(self, trace: Trace) -> tuple[Rows, pl.DataFrame]:
         """What each row is: the number of its description, and the descriptions.
 
+        Iterations of a server are one name per phase, as in the view of annotations.
         These are `host`, `kind`, `op` (the operator around a runtime call) and `source`, as texts or null. The source
         is the innermost frame of the program around the row; without any, the innermost one with a file.
         """
@@ -116,7 +141,8 @@ class HostStack:
         source = self._sources(function, texts, frames)
         names = [
             pl.Series(map(function_name, frames["function"].str.strip_prefix(_MODULE)), dtype=pl.String),
-            *(frame["name"].dtype.categories for frame in (trace.host_events, trace.launches)),  # type: ignore[attr-defined]
+            ops.dtype.categories.replace(labels_of_iterations(trace)),  # type: ignore[attr-defined]
+            trace.launches["name"].dtype.categories,  # type: ignore[attr-defined]
         ]
         name = self._names(trace, function, [part.len() for part in names])
         many = ops.dtype.categories.len() + 1, len(texts) + 1  # type: ignore[attr-defined]

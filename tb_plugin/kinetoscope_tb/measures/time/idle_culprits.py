@@ -22,12 +22,12 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, gather, number_alike
-from ...arrays.intervals import Intervals, Ints, cut, merge, union, without
+from ...arrays.intervals import Intervals, cut, merge, union, without
 from ...arrays.native import Function
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
 from .host_activity import HOST_ACTIVITIES, host_activities
-from .host_stack import FRAMES, HostStack, Rows, StackPieces
+from .host_stack import FRAMES, HostStack, Rows
 from .idle import Windows, gaps
 from .idle_causes import CAUSES, SLOW_LAUNCH_NS, gap_parts
 from .step_subset import counted_steps
@@ -88,7 +88,7 @@ def culprits(trace: Trace, *, device: int | None) -> Culprits:
     thread = _launching_thread(trace, by_host, after)[part]
     main = main_thread(trace)
     stack = HostStack.of(trace, np.append(np.unique(thread), np.int32(main)), union(start, end))
-    pieces = _thread_pieces(stack, thread, main, start, end)
+    pieces = stack.pieces_or_of_main(thread, main, start, end)
     part, step, activity = part[pieces.interval], step[pieces.interval], activity[pieces.interval]
     is_late = causes[part] == CAUSES.index("host late")
     names = pl.Series(HOST_ACTIVITIES, dtype=PIECES["activity"])
@@ -279,22 +279,3 @@ def _launching_thread(trace: Trace, by_host: np.ndarray, after: Rows) -> Rows:
     launch = gather(trace.device_events["launch"].to_numpy(), after)
     thread = gather(trace.launches["thread"].to_numpy(), launch)
     return np.where(by_host, np.where(thread == NONE, main_thread(trace), thread), NONE).astype(np.int32)
-
-
-def _thread_pieces(stack: HostStack, thread: Rows, main: int, start: Ints, end: Ints) -> StackPieces:
-    """What each thread did in each interval; what the main thread did while a thread has nothing recorded."""
-    own = stack.pieces(thread, start, end)
-    launcher = thread[own.interval]
-    blank = np.flatnonzero((own.row == NONE) & (launcher != NONE) & (launcher != main))
-    if not blank.size:
-        return own
-    of_main = stack.pieces(np.full(blank.size, main, np.int32), own.start[blank], own.end[blank])
-    count = np.ones(own.row.size, np.int64)
-    count[blank] = np.bincount(of_main.interval, minlength=blank.size)
-    piece = np.repeat(np.arange(count.size), count)
-    is_filled = np.zeros(count.size, np.bool_)
-    is_filled[blank] = True
-    rows = np.flatnonzero(is_filled[piece])
-    columns = StackPieces(own.interval[piece], own.start[piece], own.end[piece], own.row[piece])
-    columns.start[rows], columns.end[rows], columns.row[rows] = of_main.start, of_main.end, of_main.row
-    return columns

@@ -17,6 +17,7 @@ from ...arrays.gather import NONE, group_rows, map_categories, number_alike
 from ...arrays.intervals import Ints, union
 from ...measures.recording.contents import has_lanes
 from ...measures.recording.vendor import device_noun
+from ...measures.serving.iteration_labels import labels_of_iterations
 from ...table import COUNT, DURATION, FRACTION, TEXT, Column, Table
 from ...trace import Trace
 from ...trace.row_filters import Events, Key, is_equal
@@ -43,7 +44,7 @@ class Lanes(Table):
     recording_share_frac = Column(
         FRACTION, "Busy time / time from the first event of the recording to the end of the last."
     )
-    largest_name = Column(TEXT, "The name whose events run longest.")
+    largest_name = Column(TEXT, "The name whose events run longest; iterations of a server are one name per phase.")
     largest_ns = Column(
         DURATION, "Time during which at least one event of that name runs; nested ones count once.", adds_up=False
     )
@@ -53,7 +54,7 @@ def lanes(trace: Trace) -> pl.DataFrame:
     """The lanes, the busiest first."""
     on_threads, (streams, on_streams) = _on_threads(trace), _on_streams(trace)
     length = _length_ns(trace, [*on_threads, *on_streams])
-    rows = [*_of_lanes(_threads(trace), on_threads), *_of_lanes(streams, on_streams)]
+    rows = [*_of_lanes(trace, _threads(trace), on_threads), *_of_lanes(trace, streams, on_streams)]
     table = pl.DataFrame(rows, list(Lanes.schema()), orient="row").with_columns(
         recording_share_frac=pl.col("busy_ns") / length if length else pl.lit(None, pl.Float64)
     )
@@ -67,17 +68,21 @@ def _length_ns(trace: Trace, parts: Sequence[pl.DataFrame]) -> int:
     return int(max(lasts) - min(firsts))
 
 
-def _of_lanes(labels: pl.DataFrame, parts: Sequence[pl.DataFrame]) -> Iterator[tuple[object, ...]]:
+def _of_lanes(trace: Trace, labels: pl.DataFrame, parts: Sequence[pl.DataFrame]) -> Iterator[tuple[object, ...]]:
     """The row of each lane with events.
 
     Args:
+        trace: The trace.
         labels: Process and lane, in words.
         parts: The events by frame: the number of their lane in `labels`, name, start and duration.
     """
+    marks = labels_of_iterations(trace)
     names: dict[str, int] = {}
     events = defaultdict[int, list[NDArray[np.int64]]](list)
     for part in parts:
-        code = map_categories(part["name"], lambda name: names.setdefault(name, len(names)), missing=NONE)
+        code = map_categories(
+            part["name"], lambda name: names.setdefault(marks.get(name, name), len(names)), missing=NONE
+        )
         number, start, dur = (part[name].to_numpy() for name in ("number", "start_ns", "dur_ns"))
         rows, first = group_rows(number)
         for of_lane in np.split(rows, first[1:]) if rows.size else []:

@@ -35,6 +35,7 @@ class Iterations(Table):
         "`steady`; `straggler` (steady, too, but over 5 standard deviations and 20 % slower than its peers: Phases, "
         "Limits and averages count it); `warm-up`, `ramp-up` and `drain` (the server isn't warm, or has less than 80 % "
         "of its usual batch); `cut off` by the recording.",
+        words={"straggler": "steady (straggler)"},
     )
     batch = Column(COUNT, "Requests in the batch, of a capture the size that was captured; missing if not recorded.")
     tokens = Column(COUNT, "Tokens that the model processes, of prompts and answers together; missing if not recorded.")

@@ -19,13 +19,14 @@ from ...trace import Trace
 from ...trace.row_filters import Events, Key
 from ...view import Slices, View
 
+NOT_STEADY = "not steady"
 OUTSIDE = "outside"
 
 
 class Phases(Table):
     """What each phase of a server takes: time, tokens, device work and the gaps between iterations.
 
-    The last row is the rest of the recording, so the totals add up to it.
+    The last rows are the rest of the recording, so the totals add up to it.
     """
 
     key, weight = ("phase",), "total_ns"
@@ -34,8 +35,8 @@ class Phases(Table):
 
     phase = Column(
         TEXT,
-        "Phase of the iterations, as the view Iterations has it; `outside`: before the first of them, after the last, "
-        "and, of the steady part, all others.",
+        "Phase of the iterations, as the view Iterations has it; `not steady`: warm-up, ramp-up, drain and what the "
+        "recording cut off, where only the steady part is asked for; `outside`: what belongs to no iteration.",
     )
     iterations = Column(COUNT, "How many iterations; of the steady part with the stragglers, which are part of it.")
     total_ns = Column(DURATION, "Sum of their times, each from its start to the start of the next iteration.")
@@ -90,7 +91,7 @@ _SUMS = ["total_ns", "busy_ns", "gap_ns", *_GAPS, *IN_ITERATIONS.names, *_FAMILI
 
 
 def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:
-    """Phases by their total time, the longest first, and what lies outside."""
+    """Phases by their total time, the longest first, and the rest of the recording."""
     iterations = server_iterations(trace)
     costs = _costs(trace, iterations)
     selection = costs.filter(pl.col("part").is_in(STEADY)) if of == "steady" else costs
@@ -98,12 +99,12 @@ def phases(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataF
         selection = costs  # nothing is steady: a recording of one captured or interrupted iteration
     rows = _sums_by_phase(selection).sort("total_ns", "phase", descending=[True, False])
     length = iterations.bounds[1] - iterations.bounds[0]
-    outside = rows.clear(1).with_columns(
-        phase=pl.lit(OUTSIDE),
-        iterations=pl.lit(costs.height - selection.height, pl.Int64),
-        total_ns=pl.lit(length - int(rows["total_ns"].sum()), pl.Int64),
-    )
-    table = pl.concat([rows, outside]) if length else rows
+    whole, steady = int(costs["total_ns"].sum()), int(selection["total_ns"].sum())
+    others, count = [(OUTSIDE, 0, length - whole)], costs.height - selection.height
+    if count:
+        others.insert(0, (NOT_STEADY, count, whole - steady))
+    rest = pl.DataFrame(others, ["phase", "iterations", "total_ns"], orient="row")
+    table = pl.concat([rows, rest], how="diagonal") if length else rows
     table = table.with_columns(
         total_frac=fraction(pl.col("total_ns"), pl.lit(length)),
         busy_frac=fraction(pl.col("busy_ns"), pl.col("total_ns")),
@@ -153,7 +154,8 @@ def _sums_by_phase(costs: pl.DataFrame) -> pl.DataFrame:
 def events_of_row(trace: Trace, key: Key) -> Events:
     """The marks of the phase's iterations, and their device work."""
     iterations = server_iterations(trace)
-    is_phase = pl.Series([phase == key["phase"] for phase in iterations.frame["phase"]], dtype=pl.Boolean)
+    phase, is_steady = iterations.frame["phase"], iterations.frame["part"].is_in(STEADY)
+    is_phase = ~is_steady if key["phase"] == NOT_STEADY else phase == str(key["phase"])
     numbers = np.flatnonzero(is_phase.to_numpy())
     return {"device_events": np.flatnonzero(np.isin(iterations.device, numbers)), **marks(iterations, is_phase)}
 
