@@ -84,7 +84,7 @@ def test_headers_say_mfu_and_what_is_known_of_which_work():
     titles = {column.name: column.title for column in Mfu.columns}
     assert titles["mfu_frac"] == "MFU"
     assert titles["usual_mfu_frac"] == "Usual MFU"
-    assert titles["time_of_known_work_frac"] == "Computation of known FLOPs, or none"
+    assert titles["time_of_known_work_frac"] == "Time with known or no FLOPs"
     assert titles["why_mfu_unknown"] == "Why MFU is unknown"
 
 

@@ -49,7 +49,7 @@ class Mfu(Table):
         "Share of the kernel time, without communication, in kernels whose FLOPs are known: from the recorded shapes, "
         "or because they multiply no matrices and so count as 0, even where the bytes that they move, and so their "
         "roof, aren't known. Missing if no FLOPs are known.",
-        title="Computation of known FLOPs, or none",
+        title="Time with known or no FLOPs",
     )
     work_flop = Column(FLOP, "FLOPs of matmuls, convolutions and attention per step; a multiply-add counts as two.")
     step_ns = Column(DURATION, "Mean length of the complete steps.", adds_up=False)
