@@ -379,6 +379,23 @@ def test_what_a_rank_alone_can_not_save_is_no_claim():
     assert answer.claims[-1].evidence.endswith("unless that one gets faster, too, none of the 5 ms is saved.")
 
 
+def test_the_slowest_of_other_ranks_is_named_if_it_is_the_same_in_all_steps():
+    frame = steps_of_ranks([7] * 2)
+    is_second = pl.col("step") == frame["step"].unique(maintain_order=True)[1]
+    by_worker = {"rank0": (10, 9), "rank1": (6, 6), "rank2": (8, 10)}
+
+    def slowest(second):
+        first = pl.col("worker").replace_strict({who: both[0] * MS for who, both in by_worker.items()}, default=MS)
+        later = pl.col("worker").replace_strict({who: both[second] * MS for who, both in by_worker.items()}, default=MS)
+        without = pl.when(is_second).then(later).otherwise(first)
+        times = {"total_ns": pl.lit(11 * MS, pl.Int64), "exposed_wait_ns": pl.lit(MS, pl.Int64)}
+        rank_steps = frame.with_columns(without_waiting_ns=without, **times)
+        return PaceOfOthers.of(rows_of(rank_steps), "rank1").slowest
+
+    assert slowest(second=0) == "rank0"
+    assert slowest(second=1) is None
+
+
 def test_a_single_other_rank_that_a_rank_waits_for_is_called_so():
     times = {"total_ns": pl.lit(11 * MS, pl.Int64), "exposed_wait_ns": pl.lit(4 * MS, pl.Int64)}
     rank_steps = steps_of_ranks([7] * 2).with_columns(**times).filter(pl.col("worker") != "rank0")

@@ -90,23 +90,29 @@ def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:
     less = advice.candidate.less if advice.candidate else None
     given_ns = (advice.size_ns or saved_ns) * (less if isinstance(less, float) else 1.0)
     if saved_ns <= _MORE * given_ns:
-        return _with_pauses(facts, advice, saved_ns - given_ns)
+        return _with_pauses(facts, advice, saved_ns, given_ns)
     more_time = advice.hidden_time
     if more_time and more_time.ns > 0 and facts.share(saved_ns - given_ns) >= LEAST_SHARE:
         advice = replace(advice, title=f"{advice.title.removesuffix('.')}{more_time.clause}.")
         given_ns += more_time.ns
     if saved_ns <= _MORE * given_ns:
         return advice
-    rest = f"{text.time(saved_ns - given_ns)} of the saving comes from other work, which could then start earlier."
-    return replace(advice, evidence=f"{advice.evidence.rstrip()} {rest}")
+    rest = f"{text.time(saved_ns - given_ns)} {_of_all(facts, saved_ns)} comes from other work, which could then"
+    return replace(advice, evidence=f"{advice.evidence.rstrip()} {rest} start earlier.")
 
 
-def _with_pauses(facts: Facts, advice: Advice, pauses_ns: float) -> Advice:
+def _of_all(facts: Facts, saved_ns: int) -> str:
+    """What a part of a saving is of: other ranks may leave less of the whole, so that it is said."""
+    return f"of the {text.time(min(saved_ns, facts.usual_step_ns))} saved"
+
+
+def _with_pauses(facts: Facts, advice: Advice, saved_ns: int, given_ns: float) -> Advice:
     """The advice, with what is saved between kernels that go with their launches, if it gives a smaller share."""
-    size_ns = advice.size_ns or 0
+    size_ns, pauses_ns = advice.size_ns or 0, saved_ns - given_ns
     if advice.rule not in _OF_KERNELS or facts.percent(size_ns + max(pauses_ns, 0)) == facts.percent(size_ns):
         return advice
-    pauses = f"{text.time(pauses_ns)} of the saving are pauses before these kernels, which go with their launches."
+    whole = _of_all(facts, saved_ns)
+    pauses = f"{text.time(pauses_ns)} {whole} are pauses before these kernels, which go with their launches."
     return replace(advice, evidence=f"{advice.evidence.rstrip()} {pauses}")
 
 

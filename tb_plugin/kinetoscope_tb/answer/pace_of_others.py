@@ -32,12 +32,14 @@ class PaceOfOthers:
         wait_ns: How long it waits in the average step.
         slowest_ns: How long the slowest other rank takes in it without waiting.
         most_ns: What the rank alone saves of it at most.
+        slowest: The slowest other rank, if it is the same in all steps.
     """
 
     others: int
     wait_ns: float
     slowest_ns: float
     most_ns: int
+    slowest: str | None = None
 
     @classmethod
     def of(cls, rank_steps: Rows, worker: str) -> PaceOfOthers | None:
@@ -54,7 +56,7 @@ class PaceOfOthers:
         slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
         most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
         count = len({row["worker"] for row in rank_steps} - {worker})
-        return cls(count, mean_wait_ns, slowest_ns, most_ns)
+        return cls(count, mean_wait_ns, slowest_ns, most_ns, _slowest_worker(rank_steps, worker))
 
     def bounds(self, rule: str, saving_ns: int | None) -> bool:
         """Whether a claim saves less than by the rank's own recording, because the other ranks take as long.
@@ -69,11 +71,27 @@ class PaceOfOthers:
     def words(self, saving_ns: int, noun: str) -> str:
         """The sentence that says why a claim saves no more."""
         part = f"at most {text.time(self.most_ns)}" if self.most_ns else "none"
-        whom = "the other rank, which" if self.others == 1 else "others, the slowest of which"
+        slowest = f", {self.slowest}," if self.slowest else ""
+        whom = "the other rank, which" if self.others == 1 else f"others, the slowest of which{slowest}"
         return (
             f"This rank waits {text.time(self.wait_ns)} per {noun} for {whom} takes {text.time(self.slowest_ns)} "
             f"without waiting: unless that one gets faster, too, {part} of the {text.time(saving_ns)} is saved."
         )
+
+
+def _slowest_worker(rank_steps: Rows, worker: str) -> str | None:
+    """The worker other than one that takes longest for all of its complete steps; None if that is no single one."""
+    _, others = times_without_waiting(rank_steps, worker)
+    most_ns = {
+        row["step"]: max(others[row["step"]]) for row in complete_steps(rank_steps, worker) if row["step"] in others
+    }
+    workers = {
+        row["worker"]
+        for row in rank_steps
+        if row["worker"] != worker and row["is_complete"] and row["step"] in most_ns
+        if row["without_waiting_ns"] == most_ns[row["step"]]
+    }
+    return str(*workers) if len(workers) == 1 else None
 
 
 def complete_steps(rank_steps: Rows, worker: str) -> list[dict[str, Any]]:

@@ -116,4 +116,4 @@ def test_what_fusing_saves_beyond_the_numbers_of_its_evidence_is_said():
 
     claim = next(claim for claim in advice(Facts(machine.steps(step))) if claim.rule == "elementwise")
     assert 1.05 * claim.candidate.less * claim.size_ns < claim.saving_ns < claim.size_ns
-    assert claim.evidence.endswith(" of the saving comes from other work, which could then start earlier.")
+    assert claim.evidence.endswith(" saved comes from other work, which could then start earlier.")

@@ -278,7 +278,7 @@ def test_copies_that_convert_or_reorder(types, kernel, rule, evidence):
     if rule:
         found = row(trace, rule)
         assert evidence in found["evidence"]
-        pauses = " of the saving are pauses before these kernels, which go with their launches."
+        pauses = " saved are pauses before these kernels, which go with their launches."
         (share,) = re.findall(r"takes? ([\d.]+) % of", found["title"])
         assert (pauses in found["evidence"]) == (percent(found["saving_frac"]) != f"{share} %")
         (target,) = what_if(trace).filter(rule=rule)["target"]
