@@ -90,7 +90,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_what_the_run_lacks_stands_first_wherever_the_badge_counts_it(page: Page, few: str) -> None:
     page.goto(f"{few}{ENTRY}{address(view='health', run='run', worker='rank0', span='5')}")
     sentence = page.locator(".verdict .sentence")
-    expect(sentence).to_contain_text("There is no trace of ranks 2-7. Nothing of this recording was lost")
+    expect(sentence).to_contain_text("There is no trace of ranks 2-7. Nothing of this rank's recording was lost")
     page.goto(f"{few}{ENTRY}{address(view='overview', run='run', worker='rank0', span='5')}")
     expect(page.locator(".findings li").first).to_contain_text("missing ranks × 6")
     expect(page.locator(".head")).to_contain_text("2 of 8 ranks")

@@ -113,7 +113,7 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
     saving = facts.mean(lengths)
     whole = facts.mean(facts.exposure_parts["communication"]) if on_device else 0
     share = text.percent(1 - saving / whole) if whole else ""
-    overlap = f" Of {text.time(whole)} of communication{_per(facts)} computation hides {share}." if whole else ""
+    overlap = f" Computation hides {share} of {text.time(whole)} of communication{_per(facts)}." if whole else ""
     through_host = facts.has_device and not on_device
     exchange = "kernels exchange data between ranks" if on_device else "the host exchanges data with other ranks"
     computation = "other kernel" if on_device else "kernel" if facts.has_device else "operator"

@@ -24,7 +24,9 @@ from ..measures.time.threads import autograd_threads, main_thread
 from ..trace import Trace
 from ..trace.results import once_per_trace
 from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
+from .edges import Kind
 from .explanation import path_explanation
+from .graph import Graph
 from .names import NAMELESS, UNLINKED, EventRows, Names
 
 Codes = NDArray[np.int8]
@@ -174,13 +176,10 @@ def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFram
 def pieces_of_nodes(trace: Trace) -> pl.DataFrame:
     """The nodes' own delays, on the path or not: NODE_PIECES."""
     explanation, names = path_explanation(trace), Names.of(trace)
-    part, boundaries = explanation.what_if.part, explanation.graph.nodes.boundaries
-    thread, time = boundaries.thread, boundaries.time
-    is_code = np.isin(part[: time.size], _CODE) & (np.diff(time, prepend=0) > 0)
-    is_code &= thread == np.append(np.int32(NONE), thread[:-1])
-    code = np.flatnonzero(is_code)
+    part = explanation.what_if.part
+    code, thread, begin, end = _code_of_nodes(explanation.graph, part)
     events = np.setdiff1d(np.arange(part.size), code, assume_unique=True)
-    stack, activity = _pieces_of_code(trace, thread[code], time[code - 1], time[code])
+    stack, activity = _pieces_of_code(trace, thread, begin, end)
     dur = activity.end - activity.start
     node = code[activity.interval]
     who, culprit = _culprits_of_code(trace, stack, part[node], activity.row)
@@ -188,11 +187,27 @@ def pieces_of_nodes(trace: Trace) -> pl.DataFrame:
     columns = {
         "node": np.concatenate([events, node]),
         "dur_ns": np.concatenate([explanation.what_if.delays()[events], dur]),
-        "share": np.concatenate([np.ones(events.size), dur / (time[node] - time[node - 1])]),
+        "share": np.concatenate([np.ones(events.size), dur / (end - begin)[activity.interval]]),
         "cause": pl.concat([pl.Series(CAUSES).gather(part[events]), who["cause"].gather(culprit)]),
         "name": pl.concat([event_names.gather(events), who["name"].gather(culprit)]),
     }
     return pl.DataFrame(columns, schema=NODE_PIECES)
+
+
+def _code_of_nodes(graph: Graph, part: Codes) -> tuple[Ints, Rows, Ints, Ints]:
+    """The nodes whose own delays are code, and what runs then: a thread from one time to another.
+
+    That is the node's own thread since its last boundary, or since another thread's work was over for which it waited.
+    Where another thread's work let it begin, it is that thread since then: all as on a path.
+    """
+    thread, time = graph.nodes.boundaries.thread, graph.nodes.boundaries.time
+    edge = graph.driving_edges(slice(0, time.size))
+    kind, before = gather(graph.kind, edge), np.arange(NONE, time.size - 1, dtype=np.int32)
+    is_forked, is_after = kind == Kind.FORK, np.isin(kind, (Kind.FORK, Kind.JOIN))
+    before[is_after] = graph.predecessor[edge[is_after]]
+    is_code = np.isin(part[: time.size], _CODE) & (is_after | (thread == gather(thread, before)))
+    code = np.flatnonzero(is_code & (time > time[before]))
+    return code, np.where(is_forked, thread[before], thread)[code], time[before[code]], time[code]
 
 
 def number_of_part(cause: pl.Expr) -> pl.Expr:

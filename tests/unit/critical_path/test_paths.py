@@ -361,6 +361,22 @@ def test_parts_of_steps_and_what_they_would_save():
     )
 
 
+def test_a_part_saves_what_its_only_name_saves_where_another_thread_takes_over():
+    """Until autograd's thread begins, in an annotation, the main thread is what counts; then that waits, which doesn't."""
+    builder = built(("op", "aten::mm", 10, 20), ("annotation", "collate", 30, 10), ("op", "aten::add", 80, 10))
+    us(builder, "annotation", "## backward ##", 50, 45, thread=2)
+    us(builder, "op", "autograd::engine::evaluate_function: MmBackward0", 50, 20, thread=2)
+    trace = builder.build()
+    names, parts = critical_path_names(trace), critical_path(trace)
+    of_name = ["path_ns", "segments", "whole_ns", "saved_ns"]
+    assert names.filter(part="host_unrecorded").select("name", *of_name).rows() == [
+        ("nothing recorded", 40_000, 4, 40_000, 20_000)
+    ]
+    assert parts.filter(part="host_unrecorded").select("path_ns", "segments", "saved_ns").rows() == [
+        (40_000, 4, 20_000)
+    ]
+
+
 def test_only_work_within_the_steps_counts_as_all_of_a_name():
     """Markers of warm-up steps, which torch didn't record, lie before them."""
     builder = TraceBuilder().annotation("forward", 0, 900 * US, thread=1 << 30).step(1, 1000 * US, 100 * US)

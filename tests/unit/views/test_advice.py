@@ -214,7 +214,7 @@ def test_communication_that_nothing_hides():
     trace = machine.steps(step)
     assert rules_of(trace) == ["communication"]
     assert row(trace, "communication")["saving_ns"] == 2 * MS
-    assert "Of 2 ms of communication per step computation hides 0 %." in row(trace, "communication")["evidence"]
+    assert "Computation hides 0 % of 2 ms of communication per step." in row(trace, "communication")["evidence"]
 
 
 @pytest.mark.parametrize(

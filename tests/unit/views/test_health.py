@@ -296,3 +296,11 @@ def test_without_doubt_the_sentence_says_what_the_most_serious_level_means():
         ("note", "Nothing of this recording was lost or repaired: its numbers are as recorded.", "3 notes below.")
     ]
     assert sentence(healthy()) == []
+
+
+def test_where_the_run_has_more_ranks_the_sentence_is_about_this_rank_alone():
+    """The page counts what was lost of others, too."""
+    of_many = TraceBuilder(distributedInfo={"rank": 0, "world_size": 8}).step(1, 0, 100).op("a", 10, 50)
+    ((level, title, _),) = sentence(of_many)
+    assert level == "note"
+    assert title == "Nothing of this rank's recording was lost or repaired: its numbers are as recorded."

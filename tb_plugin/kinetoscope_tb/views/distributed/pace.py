@@ -28,7 +28,7 @@ class Pace(Table):
     step = Column(TEXT, "Number of the step.")
     start_lag_ns = Column(
         DURATION,
-        "Delay after the first rank. Less than the error of the clocks doesn't tell which rank is first.",
+        "Delay after the first rank. Where it is less than the error of the clocks, this rank may be the first.",
         adds_up=False,
     )
     clock_error_ns = Column(

@@ -13,11 +13,11 @@ from ...trace import Diagnostic, Trace
 from ...view import Lead, View
 
 _TITLES = {
-    "loss": "Data of this recording is gone.",
-    "warning": "Some numbers of this recording are off or missing.",
-    "note": "Nothing of this recording was lost or repaired: its numbers are as recorded.",
+    "loss": "Data of {recording} is gone.",
+    "warning": "Some numbers of {recording} are off or missing.",
+    "note": "Nothing of {recording} was lost or repaired: its numbers are as recorded.",
 }
-"""What the most serious level means."""
+"""What the most serious level means; the page also counts what is wrong with other ranks of the run."""
 
 
 class HealthSummary(
@@ -47,7 +47,9 @@ def _sentences(trace: Trace, diagnostics: list[Diagnostic]) -> tuple[str, str]:
         return f"{part}.", capitalize(reason)
     first = diagnostics[0]
     reason = f"{times(len(diagnostics), 'note')} below." if first.level == "note" else first.consequence
-    return _TITLES[first.level], reason
+    is_of_many = (trace.meta.world_size or 1) > 1
+    recording = "this rank's recording" if is_of_many else "this recording"
+    return _TITLES[first.level].format(recording=recording), reason
 
 
 VIEW = View(
