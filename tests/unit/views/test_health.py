@@ -256,6 +256,14 @@ def test_a_sentence_says_how_much_of_the_steps_is_doubtful_and_why():
     assert evidence.startswith("The average recorded step takes 8 ms instead of 6 ms without the profiler, and devices")
 
 
+def test_the_sentence_begins_with_the_largest_fault_and_so_do_the_findings():
+    captures = capturing(60).event("overhead", "Buffer Flush", 85, 12, pid=-1, tid=0)
+    ((_, title, evidence),) = sentence(captures)
+    assert title == "Up to 72 % of step 1 is doubtful."
+    assert evidence.startswith("Graphs are captured for 60 % of the steps, and nothing that is captured runs then; ")
+    assert health(captures.build())["rule"].to_list()[:2] == ["graphs_captured", "profiler_overhead"]
+
+
 def slowed(*options):
     """What is said of steps of 6, 6 and 7 ms, which usually take 4 ms."""
     usual = {"usual_step": {"median_ns": 4 * 10**6, "steps": 20}}
