@@ -849,7 +849,7 @@ def test_the_owner_of_a_server_is_not_told_to_mark_steps(name, how):
     trace = builder.kernel("k", 90, 10, 1).build()
     assert how in row(trace, "host_bound")["action"]
     assert row(trace, "host_bound")["action"].startswith("Look at ")
-    assert " the host does meanwhile: *Idle* names it" in row(trace, "host_bound")["action"]
+    assert " the host does meanwhile: *Idle* lists that by innermost" in row(trace, "host_bound")["action"]
     unmarked = [each.consequence for each in diagnose(trace) if each.rule == "no_steps"]
     assert all(how in consequence for consequence in unmarked)
     assert bool(unmarked) == (not name.startswith("step["))
@@ -863,7 +863,9 @@ def test_what_to_look_at_on_a_server_is_the_function_that_most_of_the_time_is_in
     for number, at in enumerate((5_000, 9_700, 9_800), 1):
         builder.launch(at * US, US, number).kernel("k", (at + 10) * US, 50 * US, number)
     action = row(builder.build(), "host_bound")["action"]
-    assert action.startswith("Look at `replay_prepare`, and at what else the host does meanwhile: *Idle* names it")
+    assert action.startswith(
+        "Look at `replay_prepare` and what it calls, and at what else the host does meanwhile: *Idle* lists that by innermost"
+    )
 
 
 def test_idle_time_of_which_a_part_is_not_shown_is_not_called_idle():
