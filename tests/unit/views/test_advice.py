@@ -483,6 +483,8 @@ def test_float_products_on_matrix_cores_of_amd():
     assert rules_of(trace(MI300X, None)) == ["mixed_precision"]  # SB: the kernel multiplies floats
     unknown = trace(MI300X, None, "Cijk_Ailk_Bljk_MT128x128x16_MI16x16x1")
     assert "the precision of matmuls" in row(unknown, "nothing_to_fix")["evidence"]
+    of_triton = trace(MI300X, None, "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1")
+    assert "0 % in float matmuls" in row(of_triton, "nothing_to_fix")["evidence"]
     assert (
         rules_of(trace({"id": 0, "name": "AMD Radeon RX 7900", "computeMajor": 11, "computeMinor": 0}, ["float"])) == []
     )
