@@ -106,7 +106,8 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
     yield Diagnostic(
         "stacks_slow_host",
         count,
-        f"{fact}, the least that was measured. Host times include it, and devices wait for it. {_WITHOUT_STACKS}",
+        f"{fact}, as on a fast machine; others need more. Host times include it, and devices wait for it. "
+        f"{_WITHOUT_STACKS}",
         fault=Fault(fact, _UNDERMINED, _WITHOUT_STACKS, affected_ns, is_recording=True),
     )
 
