@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from browser.app import App
+from browser.app import App, address
+from browser.traces import write
+from contract.running import serving
+from support.build import TraceBuilder
 
 
 def test_the_roofline_says_what_is_drawn_and_its_points_open_rows(app: App):
@@ -127,6 +131,18 @@ def test_a_sandwich_is_accessible(app: App, scheme: str):
     page = app.open("python_calls", run="modules", flame="sandwich")
     results = Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
+
+
+def test_threads_that_only_wait_are_shown_on_demand(page: Page, tmp_path: Path):
+    builder = TraceBuilder().python("train.py(9): main", 0, 1_000_000).op("aten::mm", 10_000, 500_000)
+    builder.python("queue.py(2): _run", 0, 900_000, thread=2)
+    builder.python("<built-in method acquire of _thread.lock object at 0x7f>", 1_000, 890_000, thread=2)
+    write(tmp_path, "run/rank0.5.pt.trace.json", builder.text())
+    with serving(f"--logdir={tmp_path}") as server:
+        place = address(view="python_calls", run="run", worker="rank0", span="5")
+        page.goto(f"{server.base}data/plugin_entry.html?name=pytorch_profiler{place}")
+        page.get_by_role("button", name="Show 1 waiting thread (900\xa0µs)").click()
+        expect(page.get_by_role("button", name="Fold 1 waiting thread (900\xa0µs)")).to_be_visible()
 
 
 def test_steps_begin_with_the_usual_one_and_a_column_for_each(app: App):

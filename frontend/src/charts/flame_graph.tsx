@@ -399,7 +399,7 @@ function Folded({ flame: { folded: { word, roots, isShown }, calls, chosen } }: 
   const sum = roots.reduce((total, row) => total + calls.tree.value[row]!, 0);
   return (
     <button type="button" onClick={() => scope.go({ folded: isShown ? "" : "shown", zoom: "" })}>
-      {isShown ? "Fold" : "Show"} {decimal(roots.length)} {word} ({quantity(sum, chosen.kind)})
+      {isShown ? "Fold" : "Show"} {plural(roots.length, `${word} thread`)} ({quantity(sum, chosen.kind)})
     </button>
   );
 }

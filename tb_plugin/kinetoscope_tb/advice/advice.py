@@ -376,7 +376,7 @@ def _losses(facts: Facts, losses: Sequence[ClearedTopic], claims: Sequence[Advic
     """Large parts of the step without a claim of their own: those that claims cover, and the others; as sentences."""
     parts = [loss for loss in losses if _is_covered(facts, loss, claims)]
     others = [loss for loss in losses if loss not in parts]
-    kinds = (("Part of the above", parts), ("Without advice", others))
+    kinds = (("Part of the above", parts), ("Costs that no advice covers", others))
     return "".join(f" {words}: {', '.join(loss.evidence for loss in kind)}." for words, kind in kinds if kind)
 
 

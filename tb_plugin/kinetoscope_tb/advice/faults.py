@@ -17,6 +17,7 @@ import polars as pl
 
 from ..arrays.gather import NONE
 from ..measures.recording.lost_launches import kernel_launches, lone_rows, missing_work
+from ..measures.recording.options import how_to_record_less
 from ..names import text
 from ..trace import Diagnostic
 from ..trace.model import Fault, NumberKind
@@ -45,7 +46,6 @@ _WITH_CALLS = (
     "out."
 )
 _WORDS_OF_KINDS = {"memcpy": "copies", "memset": "fills"}
-_FEWER = "Record fewer steps at a time, so that the profiler's buffers hold all runtime calls."
 _LINK_LAUNCHES = (
     "Check what wrote or converted the file: its GPU events and the calls that launch them don't have the same "
     "`correlation`."
@@ -300,7 +300,10 @@ def link_launches(facts: Facts) -> str:
         return f"Record the runtime calls that make {_work_of(kinds)}, too: {_WITH_CALLS}"
     if not kinds and not kernel_launches(facts.trace).any():
         return f"Record the runtime calls that launch work, too: {_WITH_CALLS}"
-    return _FEWER if is_linked.any() else _LINK_LAUNCHES
+    if not is_linked.any():
+        return _LINK_LAUNCHES
+    record_less = text.capitalize(how_to_record_less(facts.trace))
+    return f"{record_less}, so that the profiler's buffers hold all runtime calls."
 
 
 def why_unknown(facts: Facts, part: str) -> str:

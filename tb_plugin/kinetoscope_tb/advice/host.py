@@ -491,7 +491,7 @@ def _longest_gap(facts: Facts, late: Intervals, waiting_ns: int) -> str:
     """
     start, end, lengths = facts.late.host_parts
     longest = int(np.minimum(lengths, length_within(late, start, end)).max(initial=0))
-    return f"In one gap alone that is {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
+    return f"In one gap alone the host is late for {text.time(longest)}. " if longest > _MOSTLY * waiting_ns else ""
 
 
 def _of_profiler(facts: Facts, spans: Intervals, waiting_ns: int) -> str:
@@ -507,7 +507,7 @@ def _of_profiler(facts: Facts, spans: Intervals, waiting_ns: int) -> str:
     inside = inside.filter(pl.col("inside") >= _HALF * int((spans[1] - spans[0]).sum()))
     names = inside.select(pl.col("name").cast(pl.String), "dur_ns").sort("dur_ns", "name")["name"].head(1)
     where = "".join(f", most of that in `{name}`" for name in names)
-    return f"{text.time(own_ns)} of it are the profiler's own work{where}, which the saving doesn't count. "
+    return f"{text.time(own_ns)} of that time is the profiler's own work{where}, which the saving doesn't count. "
 
 
 def _no_waits(facts: Facts) -> Remedy | None:
@@ -667,8 +667,11 @@ def _remedy(facts: Facts, names: Culprit, *, is_launching: bool) -> str:
     if facts.server:
         more = "" if facts.count >= FEWEST_PEERS else f" {how_to_record(facts.server)}"
         who = names.operator or names.range or (names.function and names.function.rpartition(": ")[-1])
-        what = f"`{who}`, and at what else" if who else "what"
-        return f"Look at {what} the host does meanwhile: *Idle* names it, and *Limits* for each phase.{more}"
+        what = f"`{who}` and what it calls, and at what else" if who else "what"
+        return (
+            f"Look at {what} the host does meanwhile: *Idle* lists that by innermost operator or function, "
+            f"and *Limits* by phase.{more}"
+        )
     if facts.is_whole:
         return _MARK
     return "Shorten what the host does between launches: move it out of the step, or to another thread or process."

@@ -37,7 +37,8 @@ _MATRIX_KERNEL = re.compile(
     re.IGNORECASE,
 )
 _LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE)
-_FLOAT, _OTHER_FORMATS = frozenset({"fp32"}), frozenset({"fp16", "bf16", "fp64", "fp8", "int8", "tf32"})
+_BETWEEN_FORMATS = re.compile(r"\s+|(?<=\d)x(?=[a-z])")  # bf16xbf16xmxfp4
+_FLOAT, _OTHER_FORMATS = frozenset({"fp32"}), frozenset({"fp16", "bf16", "fp64", "fp8", "int8", "tf32", "mxfp4"})
 _VOLTA, _AMPERE = (7, 0), (8, 0)  # compute capabilities: the first with tensor cores, the first with TF32
 _SINCE_AMPERE = frozenset({"tf32", "bf16"})  # what NVIDIA's tensor cores run since then
 _USED = "kernels use them"
@@ -264,8 +265,8 @@ def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArr
 
 
 def _is_labelled(formats: frozenset[str], kernel: str) -> bool:
-    """Whether a kernel's label has one of these number formats."""
-    return not formats.isdisjoint(kernel_label(kernel).split())
+    """Whether a kernel's label has one of these number formats, be it among those of several operands."""
+    return not formats.isdisjoint(_BETWEEN_FORMATS.split(kernel_label(kernel)))
 
 
 def _is_float(types: str) -> bool:

@@ -8,6 +8,7 @@ import polars as pl
 
 from ..arrays.gather import map_categories
 from ..arrays.intervals import length_within
+from ..measures.recording.options import how_to_record_less
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.python_frames import is_explicit_collection
@@ -37,7 +38,7 @@ def profiler(facts: Facts) -> Iterator[Advice]:
         f"Recording took {facts.of_steps(lengths)}, so host times are unreliable.",
         f"{facts.part_of(lengths)} went to {text.enumeration(names['name'].head(3).to_list())}, "
         "work of the profiler or the driver for the recording.",
-        "Record fewer steps, after more warm-up, with fewer options; then check again.",
+        f"{text.capitalize(how_to_record_less(facts.trace))}, after more warm-up; then check again.",
         None,
         "high",
         "health",

@@ -1,4 +1,4 @@
-"""Whether a trace is of a capture; what says what its graphs launch, for how much of their time, or would record it."""
+"""What says what a trace's graphs launch, for how much of their time, or would record it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.intervals import length_within
 from ..filesystem import last_part, printable
-from ..measures.recording.lost_launches import MOSTLY_CAPTURED, capture_spans
-from ..measures.recording.server import RECORD_REPLAYS, how_to_record_captures, inference_server
+from ..measures.recording.server import how_to_record_captures, inference_server
 from ..names.text import percent
 from ..trace import Diagnostic, Trace
 from ..trace.model import NO_CAPTURES
 
 _MOST_NAMED = 3  # files
 _HARDLY_ANY = 0.001  # of the time
-_NOTICEABLE = 0.1  # of the steps
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """The share of the time in graphs whose operators are known; nothing where captures weren't searched."""
-    yield from _captures(trace)
     if trace.captures is NO_CAPTURES:
         return
     # 12 modules about graphs
@@ -51,21 +47,6 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
         "time. Their operators, shapes and modules are from there.",
         level="note",
     )
-
-
-def _captures(trace: Trace) -> Iterator[Diagnostic]:
-    """That the host captures graphs in the steps, where nothing runs that it launches."""
-    spans, steps = capture_spans(trace), trace.steps
-    start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
-    share = length_within(spans, start, end).sum() / max(1, int((end - start).sum()))
-    if share >= _NOTICEABLE:
-        yield Diagnostic(
-            "graphs_captured",
-            spans[0].size,
-            f"Graphs are captured for {percent(share)} of the steps, and nothing that is captured runs then: kernels, "
-            f"idle time and utilization here say nothing of the replays. {RECORD_REPLAYS}",
-            level="warning" if share >= MOSTLY_CAPTURED else "note",
-        )
 
 
 def _no_explanation(trace: Trace, what: str, rows: NDArray[np.int64], launches: int) -> Diagnostic:

@@ -34,7 +34,9 @@ def checkpoints(*, copies_in_function):
     return advice(Facts(machine.steps(step, 10)))
 
 
-@pytest.mark.parametrize(("copies_in_function", "words"), [(True, "Part of the above"), (False, "Without advice")])
+@pytest.mark.parametrize(
+    ("copies_in_function", "words"), [(True, "Part of the above"), (False, "Costs that no advice covers")]
+)
 def test_nothing_is_to_fix_only_in_what_costs_little(copies_in_function, words):
     claims = checkpoints(copies_in_function=copies_in_function)
     assert "save_state" in claims[0].title
@@ -83,7 +85,7 @@ def test_launches_are_not_fine_where_half_of_the_hosts_work_would_save_much():
     claims = advice(Facts(machine.steps(step, 8)))
     assert claims[0].rule == "data_loading"
     assert "launches" not in claims[-1].title
-    loss = claims[-1].evidence.split("Without advice: ")[1]
+    loss = claims[-1].evidence.split("Costs that no advice covers: ")[1]
     assert "waiting for the host, though half of all host code and launches would save 2" in loss
 
 
@@ -99,7 +101,7 @@ def test_multiprocessors_are_not_fine_where_a_tenth_of_the_step_is_lost(blocks, 
 
     rest = advice(Facts(machine.steps(step)))[-1]
     assert ("SM efficiency" in rest.title) == is_fine
-    words = f"Without advice: {'' if is_fine else '16.'}"
+    words = f"Costs that no advice covers: {'' if is_fine else '16.'}"
     assert (f"{words}" in rest.evidence and "lost because running kernels leave 20 % of" in rest.evidence) != is_fine
 
 

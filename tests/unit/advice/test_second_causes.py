@@ -76,7 +76,9 @@ def test_pauses_of_a_step_that_also_saves_count_with_the_others(saves):
     claim = rows["host_bound"]
     assert claim.title.endswith(" of steps 1, 5 and 9, most of it in `append (log.py:14)`.")
     assert claim.saving_ns == pytest.approx(3 * 9 / 12 * MS, rel=0.05)
-    assert "In one gap alone that is 9" in claim.evidence  # be it 79 ms long, with another cause for the rest
+    assert (
+        "In one gap alone the host is late for 9" in claim.evidence
+    )  # be it 79 ms long, with another cause for the rest
 
 
 def test_a_pause_of_one_step_alone_stays_one_claim():

@@ -63,7 +63,7 @@ def late(*, profiler):
 def test_what_the_profiler_does_meanwhile_is_said_and_not_counted_on():
     assert "most of it in `prepare (train.py:7)`" in late(profiler=False).title
     claim = late(profiler=True)
-    assert " 2 ms of it are the profiler's own work, which the saving doesn't count. " in claim.evidence
+    assert " 2 ms of that time is the profiler's own work, which the saving doesn't count. " in claim.evidence
     assert claim.saving_ns == pytest.approx(3 * MS, rel=0.05)
     assert late(profiler=False).saving_ns == pytest.approx(5 * MS, rel=0.05)
 
@@ -124,7 +124,7 @@ def test_the_operator_that_holds_the_profilers_own_work_is_named():
         machine.builder.event("overhead", "Activity Buffer Request", start + MS, MS, pid=-1, tid=0)
 
     evidence = rows(machine.steps(step))["host_bound"].evidence
-    assert " 1 ms of it are the profiler's own work, most of that in `aten::arange`, which the saving" in evidence
+    assert " 1 ms of that time is the profiler's own work, most of that in `aten::arange`, which the saving" in evidence
 
 
 def test_a_slow_launch_is_named_by_its_operator():

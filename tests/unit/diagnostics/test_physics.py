@@ -136,7 +136,7 @@ def test_what_recording_takes_of_the_steps():
     slow = faults(traced.build())["stacks_slow_host"]
     assert slow.fault.clause.startswith("Tracing 9000 Python calls takes 13")
     assert slow.fault.clause.endswith(" % of the steps at 150 ns each")  # "up to" stands before it: no "at least"
-    assert "at 150 ns each, the least that was measured." in slow.consequence
+    assert "at 150 ns each, as on a fast machine; others need more." in slow.consequence
 
 
 @pytest.mark.parametrize(

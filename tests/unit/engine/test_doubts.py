@@ -118,3 +118,26 @@ def test_what_recording_costs_is_doubtful_as_a_whole_as_trace_health_says():
     builder.allocations(200, 0, 8 * MS)
     trace = builder.launch(0, 5 * US, 1).kernel("k", 10 * US, 4 * MS, 1).build()
     assert {note[:47] for note in notes(trace).values()} == {"Up to 25 % of recorded step 1 is doubtful: the "}
+
+
+def capturing(of_step):
+    """A step of 10 ms that captures a graph for some of it, and launches its only kernel after that."""
+    begin = (
+        TraceBuilder()
+        .step(1, 0, 10 * MS)
+        .op("aten::mm", 0, 9 * MS)
+        .launch(10 * US, US, 8, name="hipStreamBeginCapture")
+    )
+    begin.launch(of_step - US, US, 9, name="hipStreamEndCapture")
+    return begin.launch(9 * MS, 5 * US, 1).kernel("gemm", 9 * MS + 10 * US, 900 * US, 1).build()
+
+
+def test_a_recording_of_a_capture_says_so_on_every_page_about_devices():
+    found = notes(capturing(8 * MS))
+    pages = {"Overview", "Idle", "Critical path", "Operators", "Modules", "Python", "Annotations", "Kernels"}
+    assert {VIEWS[name].entry for name in found} == pages
+    assert set(found.values()) == {
+        "Up to 79.9 % of step 1 is doubtful: graphs are captured for 79.9 % of the steps, and nothing that is captured "
+        "runs then."
+    }
+    assert notes(capturing(4 * MS)) == {}

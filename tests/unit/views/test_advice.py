@@ -483,6 +483,8 @@ def test_float_products_on_matrix_cores_of_amd():
     assert rules_of(trace(MI300X, None)) == ["mixed_precision"]  # SB: the kernel multiplies floats
     unknown = trace(MI300X, None, "Cijk_Ailk_Bljk_MT128x128x16_MI16x16x1")
     assert "the precision of matmuls" in row(unknown, "nothing_to_fix")["evidence"]
+    of_triton = trace(MI300X, None, "_matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1")
+    assert "0 % in float matmuls" in row(of_triton, "nothing_to_fix")["evidence"]
     assert (
         rules_of(trace({"id": 0, "name": "AMD Radeon RX 7900", "computeMajor": 11, "computeMinor": 0}, ["float"])) == []
     )
@@ -849,7 +851,7 @@ def test_the_owner_of_a_server_is_not_told_to_mark_steps(name, how):
     trace = builder.kernel("k", 90, 10, 1).build()
     assert how in row(trace, "host_bound")["action"]
     assert row(trace, "host_bound")["action"].startswith("Look at ")
-    assert " the host does meanwhile: *Idle* names it" in row(trace, "host_bound")["action"]
+    assert " the host does meanwhile: *Idle* lists that by innermost" in row(trace, "host_bound")["action"]
     unmarked = [each.consequence for each in diagnose(trace) if each.rule == "no_steps"]
     assert all(how in consequence for consequence in unmarked)
     assert bool(unmarked) == (not name.startswith("step["))
@@ -863,7 +865,9 @@ def test_what_to_look_at_on_a_server_is_the_function_that_most_of_the_time_is_in
     for number, at in enumerate((5_000, 9_700, 9_800), 1):
         builder.launch(at * US, US, number).kernel("k", (at + 10) * US, 50 * US, number)
     action = row(builder.build(), "host_bound")["action"]
-    assert action.startswith("Look at `replay_prepare`, and at what else the host does meanwhile: *Idle* names it")
+    assert action.startswith(
+        "Look at `replay_prepare` and what it calls, and at what else the host does meanwhile: *Idle* lists that by innermost"
+    )
 
 
 def test_idle_time_of_which_a_part_is_not_shown_is_not_called_idle():

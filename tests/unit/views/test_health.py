@@ -201,7 +201,17 @@ def test_overhead_is_told_by_its_kinds_with_what_to_do_about_the_largest():
         builder.event("overhead", name, at, dur, pid=-1, tid=0)
     text = consequence(builder, "profiler_overhead")
     assert "11 % of the recording: Buffer Flush 7 % (2×), Lazy Function Loading 4 % (1×)" in text
-    assert "record fewer steps" in text
+    assert "record fewer steps" not in text  # there is one
+    assert text.endswith("flushes full buffers: record with fewer options.")
+    more = builder.step(2, 100, 100)
+    assert consequence(more, "profiler_overhead").endswith("flushes full buffers: record fewer steps at a time.")
+
+
+def test_the_first_buffer_is_less_of_a_longer_recording():
+    request = healthy().window(0, 1000).event("overhead", "Activity Buffer Request", 0, 50, pid=-1, tid=0)
+    assert consequence(request, "profiler_overhead").endswith("this is a smaller part of a longer recording.")
+    again = request.event("overhead", "Activity Buffer Request", 60, 5, pid=-1, tid=0)
+    assert consequence(again, "profiler_overhead").endswith("requests recording buffers: record with fewer options.")
 
 
 def test_decimals_without_their_zeros_are_told():
@@ -254,6 +264,14 @@ def test_a_sentence_says_how_much_of_the_steps_is_doubtful_and_why():
     ((rule, title, evidence),) = sentence(slowed.launch(0, 5_000, 1).kernel("k", 10_000, 4 * 10**6, 1))
     assert (rule, title) == ("warning", "Up to 25 % of recorded step 1 is doubtful.")
     assert evidence.startswith("The average recorded step takes 8 ms instead of 6 ms without the profiler, and devices")
+
+
+def test_the_sentence_begins_with_the_largest_fault_and_so_do_the_findings():
+    captures = capturing(60).event("overhead", "Buffer Flush", 85, 12, pid=-1, tid=0)
+    ((_, title, evidence),) = sentence(captures)
+    assert title == "Up to 72 % of step 1 is doubtful."
+    assert evidence.startswith("Graphs are captured for 60 % of the steps, and nothing that is captured runs then; ")
+    assert health(captures.build())["rule"].to_list()[:2] == ["graphs_captured", "profiler_overhead"]
 
 
 def slowed(*options):

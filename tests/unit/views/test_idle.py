@@ -395,6 +395,23 @@ def test_the_stream_with_the_most_work_speaks_where_only_communication_was_launc
     assert "nothing is queued on stream 21 for 50 % of the time" in row["title"]
 
 
+def test_a_host_that_keeps_up_is_never_late():
+    (row,) = queue_sentence(queued(0, launched=-5_000, dur=100_000))
+    assert row["evidence"].startswith("The host is never late for GPU 0. ")
+    (row,) = queue_sentence(queued(60_000, launched=2_000, dur=40_000))
+    assert row["evidence"].startswith("The host is never late for GPU 0 in what was recorded. ")
+    assert row["confidence"] == "low"
+
+
+def test_what_the_host_captures_does_not_make_it_late_alone():
+    def capture(builder):
+        builder.launch(30_000, 1_000, 8, name="hipStreamBeginCapture")
+        builder.launch(80_000, 1_000, 9, name="hipStreamEndCapture")
+
+    (row,) = queue_sentence(queued(20_000, launched=15_000), queued(90_000, launched=85_000, number=2), capture)
+    assert row["evidence"].startswith("Because the host is late or captures graphs, GPU 0 is idle for ")
+
+
 def test_without_the_calls_that_launch_nothing_is_said_of_queues():
     assert queue_length_summary(built(lambda builder: builder.kernel("lone", 10, 5)).build()).is_empty()
 

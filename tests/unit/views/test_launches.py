@@ -132,6 +132,13 @@ def test_a_sentence_says_how_long_launching_keeps_a_device_idle_and_which_work_i
     )
 
 
+def test_calls_that_graphs_captured_are_said_to_launch_nothing():
+    begin = queue().launch(120, 1, 8, name="hipStreamBeginCapture")
+    capture = begin.launch(130, 5, 9).launch(140, 5, 10).launch(150, 1, 11, name="hipStreamEndCapture")
+    (row,) = launches_summary(capture.build()).rows(named=True)
+    assert ". Graphs captured 2 launching calls: nothing ran then. 33.3 % of 3 launching calls" in row["evidence"]
+
+
 def test_launching_that_no_device_waits_for_is_said_to_keep_none_idle():
     busy = TraceBuilder().op("a", 0, 100).launch(0, 10, 1).kernel("k", 0, 100, 1)
     (row,) = launches_summary(busy.build()).rows(named=True)

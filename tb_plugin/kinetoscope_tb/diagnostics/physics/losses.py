@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...arrays.intervals import Ints
 from ...measures.recording.lost_launches import lost_launches, silent_steps, work_launches
+from ...measures.recording.options import how_to_record_less
 from ...names import text
 from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
@@ -20,7 +21,6 @@ from . import limits
 from .times import Times
 
 _UNDERMINED: frozenset[NumberKind] = frozenset({"idle", "launches", "steps", "totals"})
-_FEWER = "Record fewer steps at a time, so that the profiler's buffers hold them."
 _LATER = "Let the device finish before the profiler stops, and record one step more than is needed."
 
 
@@ -54,9 +54,9 @@ def _of_silent_steps(times: Times) -> Iterator[Diagnostic]:
         "launches_lost",
         int(silent.sum()),
         f"{fact}: the profiler's buffers overflowed. For {text.percent(times.share(affected_ns))} of the steps the "
-        f"device may have been busy with what is missing. {_FEWER}",
+        f"device may have been busy with what is missing. {_record_less(times)}",
         level="loss",
-        fault=Fault(fact, _UNDERMINED, _FEWER, affected_ns),
+        fault=Fault(fact, _UNDERMINED, _record_less(times), affected_ns),
     )
 
 
@@ -83,10 +83,11 @@ def _of_lost(times: Times, calls: NDArray[np.bool_], n_launches: int, affected_n
         "kernels_lost",
         count,
         f"{of} have no GPU event, though later ones do: the profiler's buffers overflowed. Device times are too low by "
-        f"their durations, and for {part} of the steps the device may have been busy with them. {_FEWER}",
+        f"their durations, and for {part} of the steps the device may have been busy with them. "
+        f"{_record_less(times)}",
         int(times.trace.launches["offset"].to_numpy()[calls].min()),
         level="loss",
-        fault=Fault(f"{of} have no GPU event", _UNDERMINED, _FEWER, affected_ns),
+        fault=Fault(f"{of} have no GPU event", _UNDERMINED, _record_less(times), affected_ns),
     )
 
 
@@ -102,3 +103,7 @@ def _of_end(times: Times, calls: NDArray[np.bool_], n_launches: int, affected_ns
         level="warning" if share > limits.NOTICEABLE else "note",
         fault=Fault(f"No GPU events belong to {of}", _UNDERMINED, _LATER, affected_ns),
     )
+
+
+def _record_less(times: Times) -> str:
+    return f"{text.capitalize(how_to_record_less(times.trace))}, so that the profiler's buffers hold them."

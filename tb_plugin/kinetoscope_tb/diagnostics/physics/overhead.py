@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ...measures.recording.options import was_on
+from ...measures.recording.options import how_to_record_less, was_on
 from ...measures.recording.usual_step import LARGE_OVERHEAD, MOST_EVENT_NS, UsualStep, usual_step
 from ...measures.time.breakdown import intervals_of
 from ...measures.time.host_activity import launching_threads
@@ -22,17 +22,19 @@ from .times import Times
 
 _NOTICEABLE = 0.01  # of the recording
 _ADVICE = {  # by the names that kineto gives (c2bbbdd4 added the last four)
-    "Buffer Flush": "The vendor's library flushes full buffers: record fewer steps at a time.",
+    "Buffer Flush": "The vendor's library flushes full buffers: {record_less}.",
     "Driver Compiler": "The driver compiles kernels for this device: warm up for more steps before recording.",
     "Runtime Triggered Module Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
     "Lazy Function Loading": "Kernels are loaded when first used: warm up for more steps before recording.",
     "Command Buffer Full": "The device's queue was full, so the host waited: the program is ahead of its device.",
-    "Activity Buffer Request": "The vendor's library requests recording buffers: record fewer steps at a time.",
-    "Instrumentation": "Recording itself: fewer options and fewer steps cost less.",
-    "Resource": "Recording itself: fewer options and fewer steps cost less.",
+    "Activity Buffer Request": "The vendor's library requests recording buffers: {record_less}.",
+    "Instrumentation": "This is recording itself: {record_less}.",
+    "Resource": "This is recording itself: {record_less}.",
 }
 _UNDERMINED: frozenset[NumberKind] = frozenset({"host_times", "idle"})
-_LESS = "Record fewer steps, after more warm-up, with fewer options."
+_FIRST_BUFFER = (
+    "The vendor's library requests its first recording buffer: this is a smaller part of a longer recording."
+)
 _OPTIONS = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack"}
 """What options record, each of which costs time in every operator."""
 _DEVICE_ALONE = "Where host times don't matter, record without ProfilerActivity.CPU; no option that costs much was on."
@@ -63,9 +65,16 @@ def _overhead(times: Times) -> Iterator[Diagnostic]:
     costs.sort(reverse=True)
     shares = ", ".join(f"{name} {text.percent(cost / length)} ({count}×)" for cost, name, count in costs)
     words = f"The profiler and the driver were busy for {text.percent(total_ns / length)} of the recording: {shares}. "
-    words += f"Host times include the cost of profiling. {_ADVICE.get(costs[0][1], '')}"
+    words += f"Host times include the cost of profiling. {_advice(trace, *costs[0][1:])}"
     offset = int(rows["offset"].to_numpy().min())
     yield Diagnostic("profiler_overhead", rows.height, words.strip(), offset, fault=_overhead_fault(times, rows))
+
+
+def _advice(trace: Trace, name: str, count: int) -> str:
+    """What to do about the largest cost."""
+    if (name, count) == ("Activity Buffer Request", 1):
+        return _FIRST_BUFFER
+    return _ADVICE.get(name, "").format(record_less=how_to_record_less(trace))
 
 
 def _overhead_fault(times: Times, rows: pl.DataFrame) -> Fault | None:
@@ -75,7 +84,8 @@ def _overhead_fault(times: Times, rows: pl.DataFrame) -> Fault | None:
         return None
     fact = f"Recording itself takes {text.percent(times.share(within))} of the steps"
     idle = times.idle_within_steps(start, end) if times.start.size else within
-    return Fault(fact, _UNDERMINED, _LESS, idle, is_recording=True)
+    remedy = f"{text.capitalize(how_to_record_less(times.trace))}, after more warm-up."
+    return Fault(fact, _UNDERMINED, remedy, idle, is_recording=True)
 
 
 def _stacks(times: Times) -> Iterator[Diagnostic]:
@@ -96,7 +106,8 @@ def _stacks(times: Times) -> Iterator[Diagnostic]:
     yield Diagnostic(
         "stacks_slow_host",
         count,
-        f"{fact}, the least that was measured. Host times include it, and devices wait for it. {_WITHOUT_STACKS}",
+        f"{fact}, as on a fast machine; others need more. Host times include it, and devices wait for it. "
+        f"{_WITHOUT_STACKS}",
         fault=Fault(fact, _UNDERMINED, _WITHOUT_STACKS, affected_ns, is_recording=True),
     )
 

@@ -150,6 +150,12 @@ def capture_spans(trace: Trace) -> Intervals:
     return merge([(pairs["start_ns"].to_numpy(), pairs["end_ns"].to_numpy())])
 
 
+def captured_launches(trace: Trace) -> Mask:
+    """Which calls that launch one kernel were captured, and so launched nothing."""
+    without_work: Mask = kernel_launches(trace) & _in_capture(trace)
+    return without_work
+
+
 def _in_capture(trace: Trace) -> Mask:
     """Which calls were made during graph capture, when they launch nothing."""
     launches = trace.launches

@@ -1,4 +1,4 @@
-"""Whether options of torch.profiler were on, and why what they record is missing though they were."""
+"""Whether options of torch.profiler were on, why what they record is missing though they were; how to record less."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ NO_SHAPES_OF_ITS_OWN = "The recording has no shapes of its inputs, though record
 def was_on(trace: Trace, option: str) -> bool:
     """Whether an option was on: by the file, or by what it has, since torch before 2.0 writes no options."""
     return trace.meta.has_option(option) or (option in _RECORDED_BY and _RECORDED_BY[option](trace))
+
+
+def how_to_record_less(trace: Trace) -> str:
+    """How to record less at a time, as a clause: fewer steps, or fewer options where only one step was recorded."""
+    is_single = trace.steps.height == 1 and trace.steps["name"][0] != "all"
+    return "record with fewer options" if is_single else "record fewer steps at a time"
 
 
 def reason_in_trace(trace: Trace, reason: str) -> str:

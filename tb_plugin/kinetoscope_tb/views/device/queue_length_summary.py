@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...arrays.intervals import length_within
 from ...measures.recording.contents import has_linked_work
-from ...measures.recording.lost_launches import are_launches_known
+from ...measures.recording.lost_launches import are_launches_known, capture_spans
 from ...measures.recording.vendor import device_noun
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import NOT_SHOWN, gap_parts, matters
@@ -27,7 +28,8 @@ class QueueLengthSummary(
         "most; of the device of which that is longest."
     ),
     evidence=(
-        "How long the device is idle because the host is late, as in the view of idle time, and how much work was "
+        "How long the device is idle because the host is late, as in the view of idle time, which counts captures of "
+        "graphs, too, and how much work was "
         "queued at most."
     ),
     confidence="low: the device may have been busy with what isn't in the recording; else high.",
@@ -43,11 +45,14 @@ def queue_length_summary(trace: Trace) -> pl.DataFrame:
     if not uses:
         return QueueLengthSummary.of_row(None)
     use = max(uses, key=lambda use: use.empty_ns)
-    late_ns, hidden_ns = _idle(trace, use.device, windows)
     device = f"{as_clause(device_noun(trace))} {use.device}"
-    confidence = "low" if matters(hidden_ns, windows.length_ns) else "high"
-    row = ("queue", _title(use, windows.length_ns, device), _evidence(use, late_ns, device), confidence)
-    return QueueLengthSummary.of_row((*row, "queue_length"))
+    late_ns, hidden_ns = _idle(trace, use.device, windows)
+    is_hidden = matters(hidden_ns, windows.length_ns)
+    late = _late(trace, windows, late_ns, device) if late_ns else _never_late(device, is_hidden=is_hidden)
+    were = "was" if use.most == 1 else "were"
+    most = f"At most {often(use.most)} of the stream's kernels, copies and fills {were} queued at once."
+    title = _title(use, windows.length_ns, device)
+    return QueueLengthSummary.of_row(("queue", title, f"{late} {most}", "low" if is_hidden else "high", "queue_length"))
 
 
 def _of_main_streams(trace: Trace, windows: Windows) -> list[QueueUse]:
@@ -87,13 +92,14 @@ def _title(use: QueueUse, whole_ns: int, device: str) -> str:
     return f"The host {ahead}: nothing is queued on {stream} for {empty}."
 
 
-def _evidence(use: QueueUse, late_ns: int, device: str) -> str:
-    late = f"idle for {time(late_ns)}" if late_ns else "never idle"
-    were = "was" if use.most == 1 else "were"
-    return (
-        f"Because the host is late, {device} is {late}. "
-        f"At most {often(use.most)} of the stream's kernels, copies and fills {were} queued at once."
-    )
+def _late(trace: Trace, windows: Windows, late_ns: int, device: str) -> str:
+    captured_ns = int(length_within(capture_spans(trace), windows.start, windows.end).sum())
+    why = "is late or captures graphs" if matters(captured_ns, windows.length_ns) else "is late"
+    return f"Because the host {why}, {device} is idle for {time(late_ns)}."
+
+
+def _never_late(device: str, *, is_hidden: bool) -> str:
+    return f"The host is never late for {device}{' in what was recorded' if is_hidden else ''}."
 
 
 VIEW = View(

@@ -6,7 +6,7 @@ import polars as pl
 
 from ...measures.calls.launch_totals import launch_totals
 from ...measures.recording.contents import has_graphs, has_launches
-from ...measures.recording.lost_launches import are_launches_known
+from ...measures.recording.lost_launches import are_launches_known, captured_launches
 from ...measures.recording.vendor import device_noun
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import NOT_SHOWN, gap_parts, matters
@@ -24,7 +24,10 @@ class LaunchesSummary(
     colors={"launch": "runtime"},
     rule="`launch`.",
     title="The idle time with the causes launch latency and graph launch, and its share of the time.",
-    evidence="What launching calls take on the host, which take most, and how many outlast their work.",
+    evidence=(
+        "What launching calls take on the host, which take most, how many of them graphs captured, and how many "
+        "outlast their work."
+    ),
     confidence="low: the device may have been busy with what isn't in the recording; else high.",
     view="Id of the view that lists all calls.",
 ):
@@ -38,7 +41,7 @@ def launches_summary(trace: Trace) -> pl.DataFrame:
     if not is_known:
         return LaunchesSummary.of_row(None)
     title, confidence = _title(trace)
-    return LaunchesSummary.of_row(("launch", title, _evidence(totals), confidence, "launches"))
+    return LaunchesSummary.of_row(("launch", title, _evidence(trace, totals), confidence, "launches"))
 
 
 def _title(trace: Trace) -> tuple[str, str]:
@@ -66,7 +69,7 @@ def _title(trace: Trace) -> tuple[str, str]:
     return f"{causes} {noun} {device} idle for {share}.", confidence
 
 
-def _evidence(totals: pl.DataFrame) -> str:
+def _evidence(trace: Trace, totals: pl.DataFrame) -> str:
     calls, short = int(totals["launching_calls"].sum()), int(totals["short_work_calls"].sum())
     name, of_name, total_ns = totals.select("call", "calls", "total_ns").row(0)
     outlast = (
@@ -74,9 +77,12 @@ def _evidence(totals: pl.DataFrame) -> str:
         if short
         else "No launching call took longer than its work."
     )
+    count = int(captured_launches(trace).sum())
+    of_graphs = f" Graphs captured {times(count, 'launching call')}: nothing ran then." if count else ""
+    work = f"Launched work in all: {time(int(totals['device_total_ns'].sum()))}."
     return (
         f"Of the calls that launch work, {code(name)} takes the host longest: {time(total_ns)} in "
-        f"{times(of_name, 'call')}. {outlast} Launched work in all: {time(int(totals['device_total_ns'].sum()))}."
+        f"{times(of_name, 'call')}.{of_graphs} {outlast} {work}"
     )
 
 
