@@ -26,7 +26,7 @@ export function shortName(name: string): string {
 }
 
 /** The name cut to `room` pixels, with letters `each` wide; empty if not even two letters and an ellipsis fit. */
-export function cut(name: string, room: number, each: number): string {
+function cut(name: string, room: number, each: number): string {
   const letters = Math.floor(room / each);
   if (letters >= name.length) return name;
   return letters < 3 ? "" : `${name.slice(0, letters - 1)}…`;
@@ -50,7 +50,9 @@ export class TextFitter {
     const { width, short, shortWidth } = this.measured(name);
     if (width <= room) return name;
     if (shortWidth <= room) return short;
-    return cut(short, room, (shortWidth / short.length) * 1.04);
+    let text = cut(short, room, shortWidth / short.length);
+    while (this.measure(text) > room) text = text.length > 3 ? `${text.slice(0, -2)}…` : ""; // its letters are wide
+    return text;
   }
 
   private measured(name: string): Measurement {
