@@ -17,6 +17,10 @@ const SETS = {
     "before the step",
   "parts of a rank's step": "computation_ns exposed_transfer_ns exposed_wait_ns exposed_copies_ns idle_loading_ns " +
     "idle_collecting_ns idle_other_ns",
+  "parts of a server's phase":
+    "gemm;copy;communication;idle: operators and launches;idle: queued;idle: synchronizing;" +
+    "idle: waiting;idle: input preparation;idle: scheduling;idle: sampling;idle: detokenizing;idle: other;" +
+    "idle: unrecorded;not shown",
 };
 const LEAST = 0.065; // in Oklab: two colors side by side that anybody tells apart who sees colors
 
@@ -67,6 +71,21 @@ for (const [at, name] of ["light", "dark"].entries()) {
     });
   }
 }
+
+Deno.test("a cause has one color wherever it is", () => {
+  const color = (part: string) => timePart(part).color;
+  const same = {
+    launch: "late_runtime_ns;runtime call",
+    launch_latency_ns: "launch latency",
+    host_operator: "late_operator_ns;operator;idle: operators and launches",
+    host_python: "late_python_ns;idle: other",
+    host_sync: "late_synchronizing_ns;synchronization;idle: synchronizing",
+  };
+  for (const [part, others] of Object.entries(same)) {
+    for (const other of others.split(";")) is(color(other), color(part), other);
+  }
+  for (const part of ["launch_latency_ns", "graph_launch_ns"]) is(color(part).includes("var(--runtime)"), true, part);
+});
 
 Deno.test("a cause is that of a whole, mostly, or not", () => {
   is(

@@ -9,7 +9,7 @@ import {
   type LayoutOptions,
   lineOf,
 } from "../src/timeline/model/layout.ts";
-import { cut, shortName, TextFitter } from "../src/timeline/model/text_fit.ts";
+import { shortName, TextFitter } from "../src/timeline/model/text_fit.ts";
 import type { Counter, Part, Track } from "../src/api/timeline_types.ts";
 import {
   areaIn,
@@ -190,7 +190,15 @@ Deno.test("a name is whole, short, cut or left out, as there is room", () => {
   is(fitter.fit("aten::addmm", 10), "addmm");
   is(fitter.fit("aten::addmm", 4.5), "add…");
   is(fitter.fit("aten::addmm", 2), "");
-  is(cut("abcdef", 3, 1), "ab…");
+});
+
+Deno.test("a cut name ends within its room, however wide its letters are", () => {
+  const width = (text: string) => [...text].reduce((sum, letter) => sum + (/[A-Z…]/.test(letter) ? 3 : 1), 0);
+  const fitter = new TextFitter(width);
+  for (const name of ["NCCLAllReduce_bf16_ring", "aWWWWWWWWWWWW", "iiiiiiiiiiiiiW"]) {
+    for (let room = 1; room < width(name); room += 0.5) is(width(fitter.fit(name, room)) <= room, true);
+  }
+  is(fitter.fit("NCCLAll", 13), "NCC…");
 });
 
 Deno.test("places survive the address, whatever workers are called", () => {

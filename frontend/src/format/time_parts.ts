@@ -17,7 +17,7 @@ const tint = (color: string, percent: number) => `color-mix(in srgb, var(--${col
 const shade = (color: string) => `color-mix(in srgb, var(--${color}) 57%, #000)`;
 const EMPTY = "color-mix(in srgb, var(--other) 50%, var(--surface))";
 
-const LATENCY = "var(--latency)";
+const LATENCY = tint("runtime", 42);
 const COPIES: Part = ["Copies and fills", "var(--memcpy)"];
 const LOADING: Part = ["Data loading", "var(--dataloader)"];
 const BETWEEN_EVENTS: Part = ["Between GPU events", "var(--quiet)"];
@@ -35,7 +35,7 @@ const COLORS: Record<string, string> = {
   launch_latency_ns: LATENCY,
   dependency_ns: "var(--communication)",
   blocked_copy_ns: "var(--memcpy)",
-  graph_launch_ns: "var(--memset)",
+  graph_launch_ns: shade("runtime"),
   not_shown_ns: NOT_SHOWN[1],
   unexplained_ns: UNEXPLAINED[1],
 };
@@ -85,15 +85,15 @@ const PARTS: Record<string, Part> = {
   normalization: ["Normalization", tint("kernel", 58)],
   sampling: ["Sampling kernels", tint("kernel", 48)],
   other: ["Other kernels", tint("kernel", 38)],
-  "idle: operators and launches": ["Idle: operators, launches", "var(--runtime)"],
-  "idle: queued": ["Idle: work queued", "var(--warning)"],
-  "idle: synchronizing": ["Idle: host synchronizing", tint("runtime", 60)],
+  "idle: operators and launches": ["Idle: operators, launches", OPERATORS[1]],
+  "idle: queued": ["Idle: work queued", UNEXPLAINED[1]],
+  "idle: synchronizing": ["Idle: host synchronizing", SYNCHRONIZING[1]],
   "idle: waiting": ["Idle: waiting for a request", tint("runtime", 30)],
-  "idle: input preparation": ["Idle: preparing inputs", "var(--cpu-exec)"],
-  "idle: scheduling": ["Idle: scheduling", tint("cpu-exec", 72)],
-  "idle: sampling": ["Idle: sampling", tint("cpu-exec", 54)],
-  "idle: detokenizing": ["Idle: detokenizing", tint("cpu-exec", 38)],
-  "idle: other": ["Idle: other host code", "var(--python)"],
+  "idle: input preparation": ["Idle: preparing inputs", ANNOTATIONS[1]],
+  "idle: scheduling": ["Idle: scheduling", shade("annotation")],
+  "idle: sampling": ["Idle: sampling", tint("module", 65)],
+  "idle: detokenizing": ["Idle: detokenizing", shade("module")],
+  "idle: other": ["Idle: other host code", PYTHON[1]],
   "idle: unrecorded": ["Idle: nothing recorded", "var(--other)"],
   "not shown": NOT_SHOWN,
 };

@@ -31,7 +31,6 @@ _NAMED = 3
 _MOST = 0.5  # of the time that the host limits
 _NEAR = 0.6  # of a limit: from there on kernels can't become much faster
 _NOTABLE = 0.05  # of the phase: how near smaller parts come to the device's limits isn't said
-_KNOWN = 0.5  # of a family's time: with less known, what bounds it is unknown
 _PHASES = {"other": "iterations of unknown phase", "mixed": "mixed iterations", "idle": "empty iterations"}
 _BY_DESIGN = ("capture", "diffusion")  # phases without tokens
 _DOING = {
@@ -216,17 +215,13 @@ def _limit(facts: Facts, first: dict[str, Any], size_ns: int) -> str:
         mostly = "" if size_ns == first["time_ns"] else "mostly " if 2 * first["time_ns"] >= size_ns else "longest "
         return f"The host limits tokens per second: {idle}, {mostly}while {_DOING[part.removeprefix(IDLE)]}"
     family = PART_WORDS[part]
-    if not _is_bound_known(first):
+    if first["bound_by"] is None:
         return f"{text.capitalize(family)} limit tokens per second: {of}"
     limit = "memory bandwidth" if first["bound_by"] == "memory" else "compute rate"
     roof_share = text.percent(first["roof_frac"])
     if first["roof_frac"] >= _NEAR:
         return f"{text.capitalize(limit)} limits tokens per second: {family} take {of} and reach {roof_share} of it"
     return f"{text.capitalize(family)} limit tokens per second: {of}, at {roof_share} of the device's {limit}"
-
-
-def _is_bound_known(row: dict[str, Any]) -> bool:
-    return row["bound_by"] is not None and row["known_frac"] >= _KNOWN
 
 
 def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
@@ -240,7 +235,7 @@ def _change(facts: Facts, first: dict[str, Any]) -> tuple[str, str]:
         return f"most of it is `{label}`", f"Look at what calls this kernel (`{label}`), and whether a faster one does."
     if part == f"{IDLE}unrecorded" and was_on(facts.trace, "with_stack"):
         return _OVERLAP, _OVERLAPPING
-    computes = first["bound_by"] == "compute" if _is_bound_known(first) else first["phase"] == "prefill"
+    computes = first["bound_by"] == "compute" if first["bound_by"] else first["phase"] == "prefill"
     if part in ("gemm", "moe", "attention") and computes:
         return _COMPUTES
     return _CHANGES.get(part, (_OVERLAP, _OVERLAPPING) if part.startswith(IDLE) else _LOOK)

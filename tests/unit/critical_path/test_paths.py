@@ -57,6 +57,15 @@ def test_a_step_without_a_device_is_what_its_thread_does():
     ]
 
 
+def test_a_segment_of_many_names_says_how_much_of_it_the_largest_is():
+    rows = [("python", f"work.py({line}): f{line}", 20 * line, 20 - line % 2) for line in range(1, 5)]
+    builder = built(*rows, ("python", "main.py(1): main", 0, 100))
+    (segment,) = critical_path_segments(builder.build()).to_dicts()
+    by_name = critical_path_names(builder.build()).filter(pl.col("name") == "main").to_dicts()
+    assert (segment["name"], segment["dur_ns"]) == ("main, 22 %, and 4 more", 100 * US)
+    assert [(row["path_ns"], row["segments"]) for row in by_name] == [(22 * US, 1)]
+
+
 def test_a_segment_names_the_python_call_that_lasts_all_of_it():
     builder = built(
         ("op", "aten::mm", 30, 10), ("python", "train.py(1): loop", 0, 100), ("python", "a.py(2): f", 5, 20)

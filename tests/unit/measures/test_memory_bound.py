@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from kinetoscope_tb.views import VIEWS
@@ -41,5 +42,14 @@ def test_each_part_without_known_work_has_its_reason_and_copies_are_not_rated():
     replayed = "Graphs replay these kernels: their shapes are in a recording of the capture, and none was found."
     assert (parts["gemm"]["known_frac"], parts["gemm"]["reason"]) == (0, replayed)
     assert parts["other"]["known_frac"] == pytest.approx(10 / 19)
-    assert parts["other"]["reason"] == replayed
+    assert parts["other"]["reason"] == f"52.6 % of its time is rated. {replayed}"
+    assert parts["other"]["roof_frac"] is not None
     assert (parts["copy"]["known_frac"], parts["copy"]["reason"]) == (None, None)
+
+
+def test_a_part_is_not_rated_by_less_than_half_of_its_time():
+    trace = server().kernel(FILL, 91_000, 11_000, 4).build()
+    part = VIEWS["limits"].run(trace).row(by_predicate=pl.col("part") == "other", named=True)
+    assert part["known_frac"] == pytest.approx(10 / 21)
+    assert (part["roof_frac"], part["bound_by"], part["bandwidth_frac"]) == (None, None, None)
+    assert part["reason"].startswith("Only 47.6 % of its time can be rated. ")

@@ -87,3 +87,13 @@ def test_operators_rank_by_host_time_where_the_device_works_outside_of_the_steps
         operator  aten::mm  50       host time
         """,
     )
+
+
+def test_what_other_code_launched_is_not_of_the_step_though_it_runs_in_its_time():
+    builder = TraceBuilder().step(1, 0, 100).op("aten::mm", 10, 50).launch(20, 5, 1).kernel("gemm", 60, 300, 1)
+    builder.op("aten::add", 200, 50).launch(210, 5, 2).kernel("add", 260, 50, 2, stream=8)
+    rows = top(builder.build())
+    assert rows.select("name", "measure", "whole_ns").rows() == [
+        ("gemm", "kernel time launched", 300),
+        ("aten::mm", "device time launched", 300),
+    ]

@@ -25,13 +25,6 @@ export function shortName(name: string): string {
   return last && /\w/.test(last) ? last : name;
 }
 
-/** The name cut to `room` pixels, with letters `each` wide; empty if not even two letters and an ellipsis fit. */
-export function cut(name: string, room: number, each: number): string {
-  const letters = Math.floor(room / each);
-  if (letters >= name.length) return name;
-  return letters < 3 ? "" : `${name.slice(0, letters - 1)}…`;
-}
-
 interface Measurement {
   name: string;
   width: number;
@@ -45,12 +38,16 @@ export class TextFitter {
 
   constructor(private readonly measure: (text: string) => number) {}
 
-  /** The name, its short form, or the begin of that. */
+  /** The name, its short form, or the begin of that; empty if not even two letters and an ellipsis fit. */
   fit(name: string, room: number): string {
     const { width, short, shortWidth } = this.measured(name);
     if (width <= room) return name;
     if (shortWidth <= room) return short;
-    return cut(short, room, (shortWidth / short.length) * 1.04);
+    for (let end = Math.floor(room * short.length / shortWidth); end-- > 2;) {
+      const text = `${short.slice(0, end)}…`;
+      if (this.measure(text) <= room) return text;
+    }
+    return "";
   }
 
   private measured(name: string): Measurement {

@@ -8,6 +8,9 @@ Values smaller than the keys of one head are a part of these: the latent cache o
 FLOPs are those of both products for the pairs that causal attention computes. Bytes are the minimum: queries and
 outputs once, and the keys and values of all requests once per call.
 
+Layers whose attention reaches back over a window do less than that, and no trace says how long it is: where equal calls
+of an iteration take very different times, their work isn't known.
+
 Attention whose tensors are padded to one length, that of PyTorch's scaled_dot_product_attention, needs shapes alone.
 """
 
@@ -36,6 +39,7 @@ from .matmuls import work_by_shapes
 
 _PADDED = r"^aten::_scaled_dot_product_\w*attention(?:_overrideable|_for_cpu)?$"
 _MOST = 1 << 20  # heads, or numbers of a head: more is damage
+_TAIL, _ALIKE = 0.1, 1.5  # equal calls, but for a tenth at either end, take as long, but for this factor
 
 
 class AttentionWork(NamedTuple):
@@ -73,14 +77,14 @@ def attention_work(trace: Trace, iterations: Iterations) -> AttentionWork:
     lengths = request_lengths(trace, iterations)
     calls, heads = _calls(trace)
     step = iteration_of(host, iterations)[calls]
+    has_lengths = np.array([number != NONE and lengths[number] is not None for number in step.tolist()], bool)
+    counts = has_lengths & ~_has_window(trace, calls, heads, step)
     work = np.zeros((4, size), np.int64)
     peaks = only_peaks(trace)
-    for number, row in zip(step.tolist(), heads, strict=True):
-        of = lengths[number] if number != NONE else None
-        if of is not None:
-            work[:, number] += _work(row, of, peaks)
+    for at in np.flatnonzero(counts).tolist():
+        work[:, step[at]] += _work(heads[at], lengths[step[at]], peaks)
     is_known = np.zeros(host.height, bool)
-    is_known[calls] = [number != NONE and lengths[number] is not None for number in step.tolist()]
+    is_known[calls] = counts
     in_known = nearest(is_known, host["parent"].to_numpy()) != NONE
     calls_by_shapes = each_matrix_call(trace)
     is_apart = ~in_known[calls_by_shapes["row"].to_numpy()]
@@ -96,13 +100,37 @@ def attention_work(trace: Trace, iterations: Iterations) -> AttentionWork:
 
 def _time_in(trace: Trace, iterations: Iterations, calls: NDArray[np.int64]) -> Ints:
     """Time of the attention kernels that some rows of all_host_events launched, in each iteration."""
+    mine = np.where(_call_of_kernels(trace, calls) != NONE, iterations.device, NONE)
+    return scatter_add(mine, trace.device_events["dur_ns"].to_numpy(), iterations.frame.height)
+
+
+def _call_of_kernels(trace: Trace, calls: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Which of some rows of all_host_events launched each device row that is an attention kernel; NONE: none did."""
     host, device = trace.all_host_events, trace.device_events
     is_call = np.zeros(host.height, bool)
     is_call[calls] = True
     call = gather(nearest(is_call, host["parent"].to_numpy()), device["op"].to_numpy())
     computes = map_categories(device["name"], _computes_attention).astype(bool)
-    mine = np.where((call != NONE) & computes, iterations.device, NONE)
-    return scatter_add(mine, device["dur_ns"].to_numpy(), iterations.frame.height)
+    return np.where(computes, call, np.int32(NONE))
+
+
+def has_windows(trace: Trace, iterations: Iterations) -> bool:
+    """Whether attention over requests whose lengths are known isn't rated, because some layers may have a window."""
+    calls, heads = _calls(trace)
+    return bool(_has_window(trace, calls, heads, iteration_of(trace.all_host_events, iterations)[calls]).any())
+
+
+def _has_window(
+    trace: Trace, calls: NDArray[np.int64], heads: list[_Heads], step: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Which calls have others of the same iteration and heads that take much longer, or much less long."""
+    call_of_kernel, device = _call_of_kernels(trace, calls), trace.device_events
+    call_ns = scatter_add(call_of_kernel, device["dur_ns"].to_numpy(), trace.all_host_events.height)[calls]
+    frame = pl.DataFrame({"step": step, "heads": list(map(str, heads)), "call_ns": call_ns})
+    shortest, longest = (
+        pl.col("call_ns").quantile(quantile, "nearest").over("step", "heads") for quantile in (_TAIL, 1 - _TAIL)
+    )
+    return frame.select((longest > _ALIKE * shortest) & (pl.col("step") != NONE)).to_series().to_numpy()
 
 
 def _keys_and_values(_name: str, shapes: str | None) -> int:

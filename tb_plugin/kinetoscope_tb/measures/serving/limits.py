@@ -14,13 +14,14 @@ import polars as pl
 from ...arrays.gather import fraction, gather, map_categories
 from ...arrays.intervals import Ints
 from ...names.calls import launches_graph
+from ...names.text import percent
 from ...trace.model import Trace
 from ..calls.memory_work import NO_EXPERTS
 from ..calls.roofline import Limits
 from ..recording.contents import has_graphs
 from ..recording.options import was_on
 from ..time.idle_causes import NOT_SHOWN
-from .attention import attention_work, has_ragged_attention, request_lengths
+from .attention import attention_work, has_ragged_attention, has_windows, request_lengths
 from .costs import busy_families, family_times, idle_causes
 from .experts import expert_work
 from .iterations import Iterations, server_iterations
@@ -31,12 +32,19 @@ from .steadiness import STEADY
 IDLE = "idle: "
 """The beginning of parts in which the device is idle; the rest is what the host does."""
 
+LEAST_KNOWN = 0.5
+"""Of a family's time: with less known, what bounds it is unknown."""
+
 _ALL = 0.995  # of the kernels' time; the rest may be rounded off
 _ANY = 1e-9  # of attention: kernels that rotate or write the cache count to the family, but aren't its work
 _NO_CALLS = "Graphs replay these kernels: their shapes are in a recording of the capture, and none was found."
 _NO_SHAPES = "Shapes weren't recorded (record_shapes=True), or the operator has no formula."
 _NO_FORMULA = "Some of its operators have no recorded shapes, or no formula."
 _NO_HEADS = "Its operators don't have the shapes of attention; some with a latent cache (MLA) don't."
+_NO_WINDOW = (
+    "Its calls for the same requests take very different times, as where some layers attend to a window, whose length "
+    "isn't recorded."
+)
 _NO_LENGTHS = "The lengths of the requests weren't recorded; annotations with details have them."
 
 _NOT_RATED = ("copy", "communication")
@@ -125,16 +133,28 @@ def _reason(trace: Trace, iterations: Iterations) -> pl.Expr:
     if not any(request_lengths(trace, iterations)) and (has_ragged_attention(trace) or not needs_capture):
         reasons["attention"] = _NO_LENGTHS
         are_whole.append("attention")
+    elif has_windows(trace, iterations):
+        reasons["attention"] = _NO_WINDOW
+        are_whole.append("attention")
     part = pl.col("part")
     of_part = part.replace_strict(reasons, default=None, return_dtype=pl.String)
     is_replayed = pl.lit(needs_capture) & (pl.col("replayed_ns") > 0) & ~part.is_in(are_whole)
     is_unknown = pl.col("known_frac") < pl.when(part == "attention").then(_ANY).otherwise(_ALL)
-    return pl.when(is_unknown).then(pl.when(is_replayed).then(pl.lit(_NO_CALLS)).otherwise(of_part))
+    why = pl.when(is_replayed).then(pl.lit(_NO_CALLS)).otherwise(of_part)
+    return pl.when(is_unknown).then(pl.concat_str(pl.col("known_frac").map_elements(_share_in_words, pl.String), why))
+
+
+def _share_in_words(known_frac: float) -> str:
+    """How much of a family is rated, in front of why the rest isn't; empty if nothing is."""
+    if known_frac >= LEAST_KNOWN:
+        return f"{percent(known_frac)} of its time is rated. "
+    return f"Only {percent(known_frac)} of its time can be rated. " if known_frac else ""
 
 
 def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
-    """Add what is derived of the sums; what isn't known is null."""
+    """Add what is derived of the sums; what isn't known is null, and what says nothing of most of a part."""
     has_work, roof = pl.col("known_ns") > 0, pl.col("roof_ns").cast(pl.Float64)
+    is_share_in_words = (roof > 0) & (pl.col("known_ns") >= LEAST_KNOWN * pl.col("kernels_ns"))
     has_flop = has_work & (pl.col("flop") > 0)
     seconds = pl.when(has_work).then(pl.col("known_ns") / 1e9)
     at_memory = pl.col("moved_bytes") / pl.lit(bandwidth, pl.Float64) * 1e9
@@ -151,9 +171,9 @@ def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
         work_flop=pl.when(has_flop).then("flop"),
         achieved_bytes_per_s=pl.col("moved_bytes") / seconds,
         achieved_flop_per_s=pl.when(has_flop).then(pl.col("flop") / seconds),
-        bandwidth_frac=at_memory / (seconds * 1e9),
-        roof_frac=pl.when(roof > 0).then(roof / (seconds * 1e9)),
-        bound_by=pl.when(roof > 0).then(
+        bandwidth_frac=pl.when(is_share_in_words).then(at_memory / (seconds * 1e9)),
+        roof_frac=pl.when(is_share_in_words).then(roof / (seconds * 1e9)),
+        bound_by=pl.when(is_share_in_words).then(
             pl.when((at_memory >= 0.5 * roof) | ~has_flop).then(pl.lit("memory")).otherwise(pl.lit("compute"))
         ),
     )

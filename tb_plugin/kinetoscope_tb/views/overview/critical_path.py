@@ -45,7 +45,9 @@ class CriticalPath(Table):
     path_ns = Column(DURATION, "Time on the path.")
     mean_ns = Column(DURATION, "The same per step.")
     path_frac = Column(FRACTION, "The same / the steps.")
-    segments = Column(COUNT, "Number of path segments.")
+    segments = Column(
+        COUNT, "Number of path segments with any of it; one may have several parts and names.", adds_up=False
+    )
     saved_ns = Column(
         DURATION,
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time. The steps are "

@@ -42,7 +42,9 @@ class CriticalPathNames(Table):
     path_ns = Column(DURATION, "Time on the path.")
     mean_ns = Column(DURATION, "The same per step.")
     path_frac = Column(FRACTION, "The same / the steps.")
-    segments = Column(COUNT, "Number of path segments.")
+    segments = Column(
+        COUNT, "Number of path segments with any of it; one may have several parts and names.", adds_up=False
+    )
     whole_ns = Column(
         DURATION,
         "Total time from the first of these steps to the last, on the path and off it; of a kernel what is left after "

@@ -19,11 +19,13 @@ from ...critical_path.explanation import path_explanation
 from ...critical_path.names import NAMELESS, EventRows, Names
 from ...critical_path.row_events import path_events
 from ...measures.recording.contents import has_work
+from ...names.text import percent
 from ...table import BOOL, DURATION, ID, INSTANT, TEXT, Column, Table, with_rest
 from ...trace import Trace
 from ...view import Part, RowTime, Slices, View
 
 MOST_ROWS = 5_000
+_MOST = 0.5  # of a segment: what takes it is its name
 _BY_LENGTH = [pl.col("dur_ns"), -pl.col("start_ns")]
 
 Rows = NDArray[np.int32]
@@ -38,8 +40,12 @@ class CriticalPathSegments(Table):
     step = Column(TEXT, "Number of the step.")
     start_ns = Column(INSTANT, "When it begins, which is when the previous segment ends.")
     dur_ns = Column(DURATION, "Length of the segment.")
-    part = Column(TEXT, "Cause, as in the critical path by culprit, of most of it.", shown_as="time part")
-    name = Column(TEXT, "What runs for most of it, or the row that waits; missing if nothing was recorded.")
+    part = Column(TEXT, "Cause, as in the critical path by culprit, of that.", shown_as="time part")
+    name = Column(
+        TEXT,
+        "What runs, or the row that waits; of several the one with most time, with its share of the segment where that "
+        "is less than half, and how many more there are; missing if nothing was recorded.",
+    )
     op = Column(TEXT, "The innermost operator around it, or the one that launched the row; missing if none is known.")
     python = Column(
         TEXT,
@@ -76,16 +82,13 @@ def critical_path_segments(
 
 def _table(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:
     """What the table says of some segments, in their order."""
-    pieces = pieces_by_name(trace).join(path, "segment", "semi")
-    largest = pieces.sort("dur_ns", descending=True, maintain_order=True).unique("segment", keep="first")
-    path = path.join(largest.select("segment", "cause", "name"), "segment", "left", maintain_order="left")
+    path = path.join(_largest_culprits(trace, path), "segment", "left", maintain_order="left")
     around = _python_around(trace, *(path[column].to_numpy() for column in ("thread", "start_ns", "end_ns")))
     names, events = Names.of(trace), EventRows.of_path(path)
     row = pl.when(pl.col("thread") == NONE).then("device_event").replace(NONE, None)
     rows = path.select(row).to_series()
     frame = path.with_columns(
         step=trace.steps["name"].gather(path["step"]),
-        name=pl.when(pl.col("name") != NAMELESS).then("name"),
         op=names.text(names.operators(events)),
         python=texts(trace.python_calls["name"], around),
         part="cause",
@@ -96,6 +99,21 @@ def _table(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:
         is_inferred=path["kind"].is_in(INFERRED),
     )
     return frame.select(CriticalPathSegments.schema().names())
+
+
+def _largest_culprits(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:
+    """Of each segment the cause and the name with most time, and in words how much that is if not most."""
+    pieces = pieces_by_name(trace).join(path, "segment", "semi")
+    sums = pieces.group_by("segment", "cause", "name", maintain_order=True).agg(pl.col("dur_ns").sum())
+    sums = sums.with_columns(
+        others=pl.col("name").n_unique().over("segment") - 1,
+        share=pl.col("dur_ns") / pl.col("dur_ns").sum().over("segment"),
+    )
+    largest = sums.sort("dur_ns", descending=True, maintain_order=True).unique("segment", keep="first")
+    is_most = (pl.col("others") == 0) | (pl.col("share") >= _MOST)
+    in_words = pl.format("{}, {}, and {} more", "name", pl.col("share").map_elements(percent, pl.String), "others")
+    name = pl.when(is_most).then(pl.when(pl.col("name") != NAMELESS).then("name")).otherwise(in_words)
+    return largest.select("segment", "cause", name=name)
 
 
 def _threads(trace: Trace) -> pl.Series:

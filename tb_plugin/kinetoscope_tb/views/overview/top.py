@@ -20,6 +20,7 @@ from ...trace.row_filters import Events, Key, rows_where
 from ...view import Part, Slices, View
 
 MOST_ROWS = 8
+_NOTABLE = 0.005  # of the recording's device time: smaller parts don't show in three digits
 
 
 class Top(Table):
@@ -46,7 +47,8 @@ class Top(Table):
     share_frac = Column(FRACTION, "The same / that of all kernels, or of all operators.")
     measure = Column(
         TEXT,
-        "What mean and share are of: kernel time, device time (copies and fills too), or host time.",
+        "What mean and share are of: kernel time, device time (copies and fills too), or host time; `launched` if code "
+        "outside of the steps launched more than 0.5 % of the recording's.",
     )
     whole_ns = Column(DURATION, "Time per complete step of all kernels, or of all operators.")
 
@@ -55,17 +57,25 @@ def top(trace: Trace) -> pl.DataFrame:
     """Kernels, then operators, each by time."""
     numbers = counted_steps(trace)
     steps = rows_of_steps(trace, numbers)
-    tables = [pl.DataFrame(schema=Top.schema())]
+    tables, is_kernel = [pl.DataFrame(schema=Top.schema())], pl.col("kind") == "kernel"
     if has_kernels(steps):
         rows = kernel_table(steps, [pl.col("name")]).rename({"total_ns": "time_ns"})
-        tables.append(_first("kernel", "kernel time", rows, _launchers(steps), len(numbers)))
+        measure = _measure("kernel time", trace.device_events.filter(is_kernel), steps.device_events.filter(is_kernel))
+        tables.append(_first("kernel", measure, rows, _launchers(steps), len(numbers)))
     if has_operators(steps):
         side = "host" if steps.device_events.is_empty() else "device"
         rows = operator_table(steps, ["name"]).rename({f"{side}_self_ns": "time_ns"})
         is_communication = [is_collective_call(name) for name in rows["name"]]
         rows = rows.with_columns(is_communication=pl.Series(is_communication, dtype=pl.Boolean))
-        tables.append(_first("operator", f"{side} time", rows, _modules(steps), len(numbers)))
+        measure = _measure(f"{side} time", trace.device_events, steps.device_events)
+        tables.append(_first("operator", measure, rows, _modules(steps), len(numbers)))
     return Top.of(pl.concat(tables))
+
+
+def _measure(name: str, whole: pl.DataFrame, in_steps: pl.DataFrame) -> str:
+    """What mean and share are of; `launched` where something else launched a notable part of the recording's."""
+    is_apart = int(in_steps["dur_ns"].sum()) < (1 - _NOTABLE) * int(whole["dur_ns"].sum())
+    return f"{name} launched" if is_apart and in_steps.height else name
 
 
 def _first(kind: str, measure: str, rows: pl.DataFrame, owners: pl.DataFrame, steps: int) -> pl.DataFrame:

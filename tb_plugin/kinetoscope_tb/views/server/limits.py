@@ -11,7 +11,7 @@ from ...arrays.gather import NONE
 from ...measures.recording.contents import has_device_iterations
 from ...measures.serving.costs import families
 from ...measures.serving.iterations import iteration_of, server_iterations
-from ...measures.serving.limits import phase_parts
+from ...measures.serving.limits import LEAST_KNOWN, phase_parts
 from ...pictures import PartBars
 from ...table import BYTE_RATE, BYTES, COUNT, DURATION, FLOP, FLOP_RATE, FRACTION, TEXT, Column, Table
 from ...trace import Trace
@@ -45,10 +45,12 @@ class Limits(Table):
     share_frac = Column(FRACTION, "Its share of the time of the phase.")
     roof_frac = Column(
         FRACTION,
-        "The time of this work at the device's limits / the time of these kernels. Near 1 only less work helps: fewer "
-        "bytes (quantization) or a larger batch.",
+        "The time of this work at the device's limits / the time of these kernels; missing if `known_frac` is below "
+        f"{LEAST_KNOWN}. Near 1 only less work helps: fewer bytes (quantization) or a larger batch.",
     )
-    bound_by = Column(TEXT, "`memory` or `compute`: which limit of the device is nearer for this work.")
+    bound_by = Column(
+        TEXT, "`memory` or `compute`: which limit of the device is nearer for this work; missing as its share is."
+    )
     mean_ns = Column(DURATION, "That time per iteration, rounded.")
     token_ns = Column(
         DURATION,
@@ -56,7 +58,7 @@ class Limits(Table):
         adds_up=False,
         shown_as="own unit",
     )
-    reason = Column(TEXT, "Why work isn't known, or not all of it; missing if it is.")
+    reason = Column(TEXT, "Of how much of it the work is known, and why not of the rest; missing if it is of all.")
     iterations = Column(
         COUNT, "Iterations of the phase; of the steady part with the stragglers, which are part of it.", adds_up=False
     )
@@ -64,9 +66,10 @@ class Limits(Table):
     known_frac = Column(
         FRACTION,
         "Share of that sum in kernels whose work is known: matmuls and scaled_dot_product_attention with recorded "
-        "shapes, other attention with recorded shapes and lengths of requests (annotations with details), experts "
-        "whose shapes prove which weights are read (for one token, or where each token runs all), and what else "
-        "*Operator efficiency* rates by its bytes. Of graphs it needs a recording of their capture. "
+        "shapes, other attention with recorded shapes and lengths of requests (annotations with details) unless the "
+        "times of equal calls differ as with sliding windows, experts whose shapes prove which weights are read (for "
+        "one token, or where each token runs all), and what else *Operator efficiency* rates by its "
+        "bytes. Of graphs it needs a recording of their capture. "
         "Missing for copies, fills and communication, which aren't rated.",
     )
     moved_bytes = Column(
@@ -80,7 +83,9 @@ class Limits(Table):
     work_flop = Column(FLOP, "Operations of these kernels; of attention those of causal pairs.")
     achieved_bytes_per_s = Column(BYTE_RATE, "These bytes / the time of these kernels.")
     achieved_flop_per_s = Column(FLOP_RATE, "These operations / the time of these kernels.")
-    bandwidth_frac = Column(FRACTION, "Achieved bytes per second / the device's peak bandwidth, if that is known.")
+    bandwidth_frac = Column(
+        FRACTION, "Achieved bytes per second / the device's peak bandwidth; missing as the share of the roof is."
+    )
 
 
 def limits(trace: Trace, *, of: Literal["steady", "all"] = "steady") -> pl.DataFrame:
