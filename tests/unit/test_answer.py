@@ -379,6 +379,14 @@ def test_what_a_rank_alone_can_not_save_is_no_claim():
     assert answer.claims[-1].evidence.endswith("unless that one gets faster, too, none of the 5 ms is saved.")
 
 
+def test_what_other_ranks_bound_is_the_difference_of_the_times_that_are_said():
+    """A step that another rank ends later begins the next one later, too: it doesn't make what can be saved more."""
+    times = {"total_ns": pl.Series([10, 14, 10, 14]) * MS, "without_waiting_ns": pl.Series([11, 9, 11, 9]) * MS}
+    steps = pl.DataFrame({"worker": ["rank0"] * 2 + ["rank1"] * 2, "step": ["0", "1"] * 2, "is_complete": [True] * 4})
+    pace = PaceOfOthers.of(rows_of(steps.with_columns(exposed_wait_ns=pl.lit(4 * MS), **times)), "rank0")
+    assert (pace.slowest_ns, pace.most_ns) == (10 * MS, 2 * MS)
+
+
 def test_a_single_other_rank_that_a_rank_waits_for_is_called_so():
     times = {"total_ns": pl.lit(11 * MS, pl.Int64), "exposed_wait_ns": pl.lit(4 * MS, pl.Int64)}
     rank_steps = steps_of_ranks([7] * 2).with_columns(**times).filter(pl.col("worker") != "rank0")
