@@ -295,7 +295,7 @@ LATE = {"late": {(2, None): 5_000_000}, "noise": 0.0, "jitter_ns": 0}
 
 def test_what_communication_waits_and_moves_is_said_where_all_ranks_are_recorded():
     alone, claim = in_run(Truth(**LATE))
-    assert "whose fastest large call takes 6.68 ms for 67.1 MB (10 GB/s). It may hold time" in alone.evidence
+    assert "whose fastest large call takes 6.68 ms for 67.1 MB (10 GB/s). It may include waiting" in alone.evidence
     assert claim.evidence.endswith(
         "(1 call per step), which moves 67.1 MB in 1.68 ms once all ranks have come (40 GB/s). Waiting for other ranks "
         "takes 5 ms of it, moving data 1.68 ms."

@@ -226,7 +226,7 @@ def test_a_recording_of_the_host_has_its_time_and_no_peak():
         operator_efficiency(TraceBuilder().op("aten::mm", 0, 512, **args).build()),
         """
         name      device  calls  time_ns  achieved_flop_per_s  roof_frac  why_unknown
-        aten::mm  -       1      512      2000000000.0         -          It ran on the host, whose peak is unknown.
+        aten::mm  -       1      512      2000000000.0         -          The host's peak is unknown.
         """,
     )
 

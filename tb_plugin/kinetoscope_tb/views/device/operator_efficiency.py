@@ -38,7 +38,7 @@ NO_DEVICE = "Its calls launched no recorded device work."
 NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
-HOST = "It ran on the host, whose peak is unknown."
+HOST = "The host's peak is unknown."
 NO_MODEL = "How many FLOPs and bytes they need isn't known."
 OTHERS = "[other operators]"
 
