@@ -87,6 +87,16 @@ def test_annotations_are_bars_of_host_and_device_time_and_a_click_opens_the_row(
     expect(page.get_by_role("row", selected=True)).to_contain_text("forward")
 
 
+def test_bars_of_annotations_have_one_scale_and_room_for_their_lengths_on_a_narrow_page(app: App):
+    app.page.set_viewport_size({"width": 720, "height": 900})
+    page = app.open("annotations_by_name", run="ranges")
+    forward, loss = (page.locator(".ranges .row").nth(row).locator(".stacked").first for row in range(2))
+    widths = [bar.locator("i").evaluate("bar => bar.getBoundingClientRect().width") for bar in (forward, loss)]
+    assert widths[0] / widths[1] == pytest.approx(900 / 50, rel=0.02)
+    right = [box.bounding_box() for box in (forward.locator("span"), page.locator(".ranges"))]
+    assert right[0]["x"] + right[0]["width"] <= right[1]["x"] + right[1]["width"]
+
+
 def test_many_equal_layers_are_one_box_until_another_way_is_chosen(app: App):
     page = app.open("modules", run="layers")
     flame = page.locator(".flames")

@@ -295,7 +295,7 @@ LATE = {"late": {(2, None): 5_000_000}, "noise": 0.0, "jitter_ns": 0}
 
 def test_what_communication_waits_and_moves_is_said_where_all_ranks_are_recorded():
     alone, claim = in_run(Truth(**LATE))
-    assert "whose fastest large call takes 6.68 ms for 67.1 MB (10 GB/s). It may hold time" in alone.evidence
+    assert "whose fastest large call takes 6.68 ms for 67.1 MB (10 GB/s). It may include waiting" in alone.evidence
     assert claim.evidence.endswith(
         "(1 call per step), which moves 67.1 MB in 1.68 ms once all ranks have come (40 GB/s). Waiting for other ranks "
         "takes 5 ms of it, moving data 1.68 ms."
@@ -394,6 +394,14 @@ def test_the_slowest_of_other_ranks_is_named_if_it_is_the_same_in_all_steps():
 
     assert slowest(second=0) == "rank0"
     assert slowest(second=1) is None
+
+
+def test_what_other_ranks_bound_is_the_difference_of_the_times_that_are_said():
+    """A step that another rank ends later begins the next one later, too: it doesn't make what can be saved more."""
+    times = {"total_ns": pl.Series([10, 14, 10, 14]) * MS, "without_waiting_ns": pl.Series([11, 9, 11, 9]) * MS}
+    steps = pl.DataFrame({"worker": ["rank0"] * 2 + ["rank1"] * 2, "step": ["0", "1"] * 2, "is_complete": [True] * 4})
+    pace = PaceOfOthers.of(rows_of(steps.with_columns(exposed_wait_ns=pl.lit(4 * MS), **times)), "rank0")
+    assert (pace.slowest_ns, pace.most_ns) == (10 * MS, 2 * MS)
 
 
 def test_a_single_other_rank_that_a_rank_waits_for_is_called_so():

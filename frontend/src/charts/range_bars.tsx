@@ -39,7 +39,7 @@ export function RangeBars({ picture, ...drawn }: DrawnTable & { picture: Picture
     ].map((parts) => ({ parts, whole: parts.reduce((sum, { value }) => sum + value, 0) })),
   }));
   const onDevices = [busy!, other!, idle!].filter((_, i) => bars.some(({ lines }) => lines[1]!.parts[i]!.value > 0));
-  const longest = Math.max(1, ...bars.flatMap(({ lines }) => lines.map(({ whole }) => whole))) * 1.12;
+  const longest = Math.max(1, ...bars.flatMap(({ lines }) => lines.map(({ whole }) => whole))) * 1.2;
   return (
     <figure class="card idle-bars ranges">
       {bars.map(({ row, name, lines }) => (

@@ -217,7 +217,7 @@ def _with_share(remedy: str, kinds: pl.DataFrame) -> str:
     alike = sum(ns for kind, ns in kinds.rows() if kind == kinds["kind"][0] or _REMEDIES.get(kind) == remedy)
     if alike >= _NEARLY_ALL * whole:
         return remedy
-    return f"For {kinds['kind'][0]}, {text.percent(alike / whole)} of it: {text.as_clause(remedy)}"
+    return f"{remedy} That is about {kinds['kind'][0]}, {text.percent(alike / whole)} of it."
 
 
 def _caller(facts: Facts, calls: pl.DataFrame) -> tuple[str, Culprit]:

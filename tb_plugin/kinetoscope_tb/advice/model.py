@@ -27,7 +27,7 @@ _CERTAINTY: dict[Confidence, Certainty] = {
 }
 """What a rule's word says of the measurement and of the cause."""
 
-_MAY_WAIT = " It may hold time that others made this rank wait."
+_MAY_WAIT = " It may include waiting for other ranks."
 _WAITS_AT_LEAST = (
     " At least {} of it{} is waiting for other ranks: even at 0.5 GB/s plus 100 µs per call, or at twice the time of "
     "the fastest equal call, moving the data takes no longer than the rest."

@@ -54,7 +54,7 @@ class PaceOfOthers:
             return None
         mean_wait_ns = sum(row["exposed_wait_ns"] for row, _ in waits) / len(waits)
         slowest_ns = sum(slowest for _, slowest in waits) / len(waits)
-        most_ns = round(sum(max(0, row["total_ns"] - slowest) for row, slowest in waits) / len(waits))
+        most_ns = round(max(0, sum(row["total_ns"] for row, _ in waits) / len(waits) - slowest_ns))
         count = len({row["worker"] for row in rank_steps} - {worker})
         return cls(count, mean_wait_ns, slowest_ns, most_ns, _slowest_worker(rank_steps, worker))
 

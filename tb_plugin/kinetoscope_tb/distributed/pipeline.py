@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ..names.collectives import PEER_TO_PEER
+from .collectives.waits import wait_lengths
 
 STAGES = {"member": pl.Int32, "stage": pl.Int64}
 _FEWEST_FOR_CHUNKS = 3  # stages, else the order of transfers shows chunks
@@ -155,7 +156,7 @@ def _sends_per_step(pairs: pl.DataFrame) -> dict[tuple[int, int], int]:
 def bubbles(calls: pl.DataFrame, steps: pl.DataFrame, pipeline: Pipeline) -> pl.DataFrame:
     """The steps of stages with `stage`, `bubble_ns`, and for whom it waits longest, and how long.
 
-    Several receives may wait at the same time; together they wait no longer than communication is exposed.
+    Several receives may wait at the same time, which counts once: no longer than communication is exposed.
 
     Args:
         calls: CALLS with `member`, `match` and `exposed_wait_ns`.
@@ -164,15 +165,16 @@ def bubbles(calls: pl.DataFrame, steps: pl.DataFrame, pipeline: Pipeline) -> pl.
     """
     waits = calls.filter((pl.col("step") >= 0) & pl.col("kind").is_in(PEER_TO_PEER) & (pl.col("exposed_wait_ns") > 0))
     waits = waits.join(pipeline.stages, "member", "semi")
-    by_peer = waits.group_by("member", "step", "peer").agg(wait_ns=pl.col("exposed_wait_ns").sum())
-    longest = by_peer.sort("wait_ns", "peer", descending=[True, False])
-    by_step = longest.group_by("member", index="step").agg(
-        bubble_ns=pl.col("wait_ns").sum(), waits_for=pl.col("peer").first(), waits_for_ns=pl.col("wait_ns").first()
+    waits = waits.rename({"step": "index"})
+    longest = wait_lengths(waits, "member", "index", "peer").sort("wait_ns", "peer", descending=[True, False])
+    of_peers = longest.group_by("member", "index").agg(
+        waits_for=pl.col("peer").first(), waits_for_ns=pl.col("wait_ns").first()
     )
+    by_step = wait_lengths(waits, "member", "index").join(of_peers, ["member", "index"])
     of_stages = steps.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("member"))
     of_stages = of_stages.join(pipeline.stages, "member").join(by_step, ["member", "index"], "left")
     most = pl.col("exposed_communication_ns")
     return of_stages.with_columns(
-        bubble_ns=pl.min_horizontal(pl.col("bubble_ns").fill_null(0), most),
+        bubble_ns=pl.min_horizontal(pl.col("wait_ns").fill_null(0), most),
         waits_for_ns=pl.when(pl.col("waits_for").is_not_null()).then(pl.min_horizontal("waits_for_ns", most)),
     )

@@ -61,7 +61,7 @@ def test_where_other_jobs_slow_most_steps_recording_costs_what_the_fast_ones_tak
     (found,) = (diagnostic for diagnostic in diagnose(trace) if diagnostic.rule == "recording_slows_steps")
     assert found.fault.clause == ("The average recorded step takes 194 ms instead of 174 ms without the profiler")
     assert (
-        "174 ms (the tenth percentile of 8 recorded steps is 70 ms, the median of 6 steps timed without it 50 ms): "
+        "174 ms (on the host, the tenth percentile of 8 recorded steps is 70 ms, the median of 6 steps timed without it 50 ms): "
         "recording costs"
     ) in found.consequence
     assert "recording_faults" not in rows(trace)

@@ -175,7 +175,7 @@ def test_receives_that_are_posted_long_before_show_the_same_stages_and_no_more_w
     run = run_of([first, second])
     assert (run.stages["stage"].to_list(), run.pipeline.micro_batches) == ([0, 1], 2)
     rows = RUN_VIEWS["pipeline"].run(run).filter(rank=0)
-    assert rows["bubble_ns"].to_list() == [780_000] * 3
+    assert rows["bubble_ns"].to_list() == [779_000] * 3  # the last 1 000 of its exposed time move the second gradient
 
 
 def test_the_stage_that_computes_longest_is_to_give_layers_away():

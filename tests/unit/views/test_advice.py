@@ -220,10 +220,10 @@ def test_communication_that_nothing_hides():
 @pytest.mark.parametrize(
     ("kind", "kernel", "elements", "evidence", "action"),
     [
-        ("allreduce", "AllReduce_Sum_f32", 10**6, "may hold time", "no_sync()"),
-        ("all_to_allv", "SendRecv", 10**6, "may hold time", "embeddings or tokens in bfloat16"),
-        ("_allgather_base", "AllGather", 10**6, "may hold time", "HYBRID_SHARD"),
-        ("_allgather_base", "AllGather", 2 * 10**5, "may hold time", "SyncBatchNorm"),
+        ("allreduce", "AllReduce_Sum_f32", 10**6, "may include waiting", "no_sync()"),
+        ("all_to_allv", "SendRecv", 10**6, "may include waiting", "embeddings or tokens in bfloat16"),
+        ("_allgather_base", "AllGather", 10**6, "may include waiting", "HYBRID_SHARD"),
+        ("_allgather_base", "AllGather", 2 * 10**5, "may include waiting", "SyncBatchNorm"),
         (
             "allreduce",
             "AllReduce_Sum_f32",

@@ -286,8 +286,8 @@ def slowed(*options):
 
 def test_averages_of_slowed_steps_are_said_to_come_from_medians_of_both():
     assert slowed().startswith(
-        "The average recorded step takes 6.33 ms, and one without the profiler 4.33 ms (the median of 3 recorded steps "
-        "is 6 ms, that of 20 steps timed without it 4 ms): recording costs the host 2 ms per step. "
+        "The average recorded step takes 6.33 ms, and one without the profiler 4.33 ms (on the host, the median of 3 recorded "
+        "steps is 6 ms, that of 20 steps timed without it 4 ms): recording costs the host 2 ms per step. "
     )
 
 

@@ -72,6 +72,14 @@ def test_without_a_peak_or_the_work_nothing_is_said(made, reason):
     assert [said.reason for said in answer.not_said if said.topic == "MFU"] == [reason]
 
 
+def test_the_operator_whose_work_has_no_model_is_named():
+    builder = TraceBuilder(deviceProperties=[H100]).op(
+        "my::product", 0, 50, **{"Input Dims": [[8, 8]], "Input type": ["float"]}
+    )
+    (row,) = mfu(builder.launch(10, 5, 1).kernel("nvjet_tst_192x192", 100, 1000, 1).build()).rows(named=True)
+    assert row["why_mfu_unknown"] == "No model of the work of my::product exists."
+
+
 def test_a_roof_of_an_architecture_is_no_peak_of_the_device():
     (row,) = mfu(trace(device=None, kernel="nvjet_sm100_tst")).rows(named=True)
     assert (row["mfu_frac"], row["peak_flop_per_s"] is None) == (None, False)
@@ -83,7 +91,7 @@ def test_a_roof_of_an_architecture_is_no_peak_of_the_device():
 def test_headers_say_mfu_and_what_is_known_of_which_work():
     titles = {column.name: column.title for column in Mfu.columns}
     assert titles["mfu_frac"] == "MFU"
-    assert titles["usual_mfu_frac"] == "Usual MFU"
+    assert titles["usual_mfu_frac"] == "MFU without profiler"
     assert titles["time_of_known_work_frac"] == "Time with known or no FLOPs"
     assert titles["why_mfu_unknown"] == "Why MFU is unknown"
 

@@ -238,7 +238,7 @@ def test_a_recording_of_the_host_has_its_time_and_no_peak():
         operator_efficiency(TraceBuilder().op("aten::mm", 0, 512, **args).build()),
         """
         name      device  calls  time_ns  achieved_flop_per_s  roof_frac  why_unknown
-        aten::mm  -       1      512      2000000000.0         -          It ran on the host, whose peak is unknown.
+        aten::mm  -       1      512      2000000000.0         -          The host's peak is unknown.
         """,
     )
 
@@ -270,3 +270,13 @@ def test_under_autocast_the_call_inside_has_the_types_of_the_work():
 def test_more_flops_than_the_device_can_do_are_not_rated():
     made = row(recorded("aten::mm", [[4096, 4096], [4096, 4096]], ["c10::BFloat16"] * 2, dur=10_000))
     assert (made["roof_frac"], made["achieved_flop_per_s"], made["why_unknown"]) == (None, None, IMPOSSIBLE)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "is_missing"), [({"Input Dims": [[64, 64]], "Input type": ["float"]}, False), ({}, True)]
+)
+def test_operators_whose_bytes_alone_are_known_are_rated_too(shapes, is_missing):
+    builder = TraceBuilder(deviceProperties=[H100])
+    trace = builder.op("aten::relu", 0, 50, **shapes).launch(10, 5, 1).kernel("relu", 100, 1000, 1).build()
+    assert VIEW.is_missing(trace) == is_missing
+    assert (operator_efficiency(trace)["name"][0] == "aten::relu") != is_missing

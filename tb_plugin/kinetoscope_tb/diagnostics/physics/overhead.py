@@ -158,7 +158,8 @@ def _with_fewer_options(trace: Trace) -> str:
 
 def _by(steps: UsualStep) -> str:
     """What the length of a step without the profiler is known by."""
-    of_recorded = f"the {{}} of {text.times(steps.recorded_count, 'recorded step')} is {text.time(steps.sure_ns)}"
+    count = text.times(steps.recorded_count, "recorded step")
+    of_recorded = f"on the host, the {{}} of {count} is {text.time(steps.sure_ns)}"
     whose = f"of {text.times(steps.usual_count, 'step')} timed without it"
     without = f"{whose} {text.time(steps.host_ns)}"
     if not steps.is_explained:

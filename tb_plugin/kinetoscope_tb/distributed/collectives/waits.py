@@ -53,3 +53,15 @@ def add_waits(calls: pl.DataFrame) -> pl.DataFrame:
         )
         .drop("shortest", "is_whole", "typical")
     )
+
+
+def wait_lengths(calls: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """`by` with `wait_ns`: how long the calls of each group wait, counting time in which several wait once.
+
+    A call waits when it begins, and moves data then. `wait_ns` is null where the `exposed_wait_ns` of all calls is.
+    """
+    begin, end = pl.col("start_ns"), pl.col("start_ns") + pl.col("exposed_wait_ns")
+    until = end.fill_null(pl.col("start_ns")).cum_max().shift(1).over(by)
+    alone = end - pl.max_horizontal(begin, until)
+    wait = pl.when(pl.col("alone").is_not_null().any()).then(pl.col("alone").sum())
+    return calls.sort("start_ns").with_columns(alone=alone.clip(0)).group_by(by).agg(wait_ns=wait)

@@ -6,6 +6,7 @@ import polars as pl
 
 from ...names.collectives import SYNCHRONIZING
 from ..clocks.offsets import COLLECTIVES, MEASURED, REFERENCE
+from ..collectives.waits import wait_lengths
 from ..run import Ranks
 from .uneven_inputs import uneven_elements
 
@@ -55,16 +56,11 @@ def start_lags(ranks: Ranks) -> pl.DataFrame:
 
 def _waits(ranks: Ranks) -> pl.DataFrame:
     """Per member and step the exposed wait, null if unknown, and the number of calls with an unknown wait."""
-    return (
-        ranks.calls.filter(
-            (pl.col("step") >= 0) & (pl.col("kind").is_in(SYNCHRONIZING) | pl.col("exposed_wait_ns").is_not_null())
-        )
-        .group_by("member", index="step")
-        .agg(
-            wait_ns=pl.when(pl.col("exposed_wait_ns").is_not_null().any()).then(pl.col("exposed_wait_ns").sum()),
-            unestimated=pl.col("exposed_wait_ns").is_null().sum(),
-        )
-    )
+    is_known = pl.col("exposed_wait_ns").is_not_null()
+    calls = ranks.calls.filter((pl.col("step") >= 0) & (pl.col("kind").is_in(SYNCHRONIZING) | is_known))
+    calls = calls.rename({"step": "index"})
+    counts = calls.group_by("member", "index").agg(unestimated=(~is_known).sum())
+    return wait_lengths(calls, "member", "index").join(counts, ["member", "index"])
 
 
 def idle_parts(rows: pl.DataFrame) -> pl.DataFrame:

@@ -43,10 +43,11 @@ def has_input_shapes(trace: Trace) -> bool:
 
 
 @once_per_trace
-def has_matrix_work(trace: Trace) -> bool:
-    """Whether there is any operator whose FLOPs can be counted."""
+def has_rated_operators(trace: Trace) -> bool:
+    """Whether there is any operator whose FLOPs can be counted, or kernels and the shapes that tell their bytes."""
     has_own = bool(trace.host_events["name"].unique().cast(pl.String).is_in(list(FORMULAS)).any())
-    return has_own or any(map(has_matrix_work, trace.captures.traces))
+    has_bytes = has_kernels(trace) and has_input_shapes(trace)
+    return has_own or has_bytes or any(map(has_rated_operators, trace.captures.traces))
 
 
 @once_per_trace
@@ -185,7 +186,7 @@ def has_device_iterations(trace: Trace) -> bool:
     return has_device_events(trace) and has_iterations(trace)
 
 
-MAY_BE_IN_CAPTURES = (has_operators, has_input_shapes, has_modules, has_matrix_work, has_marks)
+MAY_BE_IN_CAPTURES = (has_operators, has_input_shapes, has_modules, has_rated_operators, has_marks)
 """What captures, or the notes next to them, may have where the trace itself has none."""
 
 

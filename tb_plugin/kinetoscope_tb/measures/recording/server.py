@@ -52,7 +52,8 @@ def inference_server(trace: Trace) -> str:
 def how_to_record_captures(server: str) -> str:
     """How to record what the graphs of a server, or of another program, launch, as a sentence."""
     return _HOW_CAPTURES.get(
-        server, "Record the capture of the graphs with torch.profiler, with record_shapes=True and with_stack=True."
+        server,
+        "Record the capture of the graphs in a recording of its own, with record_shapes=True and with_stack=True.",
     )
 
 

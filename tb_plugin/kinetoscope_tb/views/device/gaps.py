@@ -48,7 +48,7 @@ class Gaps(Table):
     )
     step = Column(TEXT, "Number of the step that it begins in; missing between steps, and where none were marked.")
     cause_ns = Column(DURATION, "How much of it has that cause.")
-    host_ns = Column(DURATION, "How long it did that, within the gap.")
+    host_ns = Column(DURATION, "How long it did that in all of the gap: that may be longer than its cause lasts.")
     preceded_by = Column(TEXT, "The kernel, copy or fill that ran last before it; missing if none did.")
     ended_by = Column(TEXT, "The one that ended it; missing if none followed.")
     op = Column(TEXT, "Innermost operator that launched the one that ended it; missing if none is known.")

@@ -14,6 +14,7 @@ import polars as pl
 
 from ...arrays.gather import fraction
 from ...measures.calls.kernel_work import KERNEL_COLUMNS, Group, KernelWork
+from ...measures.calls.memory_work import NO_MODEL
 from ...measures.calls.roofline import IMPOSSIBLE, NO_DEVICE_NAME, Limits
 from ...measures.recording.contents import has_kernels
 from ...measures.recording.usual_step import usual_step
@@ -41,8 +42,8 @@ class Mfu(Table):
     )
     usual_mfu_frac = Column(
         FRACTION,
-        "The same of a step without the profiler, if the recorder knows that recording slows steps.",
-        title="Usual MFU",
+        "The same in the length of a step without the profiler, if the recorder knows that recording slows steps.",
+        title="MFU without profiler",
     )
     time_of_known_work_frac = Column(
         FRACTION,
@@ -52,7 +53,7 @@ class Mfu(Table):
         title="Time with known or no FLOPs",
     )
     work_flop = Column(FLOP, "FLOPs of matmuls, convolutions and attention per step; a multiply-add counts as two.")
-    step_ns = Column(DURATION, "Mean length of the complete steps.", adds_up=False)
+    step_ns = Column(DURATION, "Mean length of the complete steps as recorded.", adds_up=False)
     peak_flop_per_s = Column(
         FLOP_RATE,
         "The vendor's dense peak; of several number formats, the mean by the time that their work takes at it.",
@@ -130,6 +131,8 @@ def _why_unknown(groups: Sequence[Group], limits: Limits, *, has_work: bool, kno
     rest = [group for group in groups if group.reason and not _without_matrices(group)]
     if has_work and known_frac >= _LEAST_KNOWN:
         return None
+    if rest and rest[0].reason == NO_MODEL:
+        return f"No model of the work of {rest[0].name} exists."
     return rest[0].reason if rest else NO_MATRICES
 
 

@@ -23,7 +23,7 @@ from ...measures.calls.memory_calls import MemoryCalls
 from ...measures.calls.op_calls import PROVENANCE, UNATTRIBUTED
 from ...measures.calls.roofline import Limits, Roof, roof, why_impossible, with_doubts
 from ...measures.graphs.attribution import recorded_events
-from ...measures.recording.contents import has_matrix_work
+from ...measures.recording.contents import has_rated_operators
 from ...measures.recording.options import reason_in_trace
 from ...names.device_peaks import TABLE_VERSION
 from ...names.text import percent
@@ -37,7 +37,7 @@ NO_DEVICE = "Its calls launched no recorded device work."
 NO_TIME = "Its calls took no measurable time."
 NO_DTYPE = "Its number format has no known size."
 NO_BYTES = "The number format of its output isn't recorded."
-HOST = "It ran on the host, whose peak is unknown."
+HOST = "The host's peak is unknown."
 OTHERS = "[other operators]"
 
 
@@ -262,8 +262,9 @@ VIEW = View(
     title="Operator efficiency",
     entry="Operators",
     place=Tab("Efficiency"),
-    needs=has_matrix_work,
-    hint="No matmuls, convolutions or attention were recorded. They need ProfilerActivity.CPU among the activities.",
+    needs=has_rated_operators,
+    hint="Neither matmuls, convolutions or attention nor kernels of operators with shapes were recorded. They need "
+    "ProfilerActivity.CPU among the activities, and record_shapes=True.",
     slices=Slices(events_of_row, row_of),
     reads_captures=True,
 )

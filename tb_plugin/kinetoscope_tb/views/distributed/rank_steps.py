@@ -41,7 +41,9 @@ class RankSteps(Table):
     total_ns = Column(DURATION, "Length of the step's window.")
     without_waiting_ns = Column(DURATION, "The rank's own time: the step without its waiting for other ranks.")
     exposed_wait_ns = Column(
-        DURATION, "Waiting for other ranks at a collective, while nothing computes here; missing if unknown."
+        DURATION,
+        "Waiting for other ranks at a collective, while nothing computes here; time in which several collectives wait "
+        "counts once; missing if unknown.",
     )
     computation_ns = Column(
         DURATION,

@@ -31,7 +31,8 @@ class RankWaits(Table):
     message_bytes = Column(BYTES, "Size of its message.")
     wait_ns = Column(
         DURATION,
-        "Time from the rank's arrival to that of the last one, also while it computes; at least, if ranks are missing.",
+        "Time from the rank's arrival to that of the last one, also while it computes; if ranks are missing, "
+        "it may be longer.",
     )
     is_last = Column(
         BOOL,
