@@ -16,7 +16,7 @@ from dataclasses import replace
 import polars as pl
 
 from ..arrays.gather import NONE
-from ..measures.recording.lost_launches import kernel_launches, lone_rows, missing_work
+from ..measures.recording.lost_launches import is_work_missing, kernel_launches, lone_rows
 from ..measures.recording.options import how_to_record_less
 from ..names import text
 from ..trace import Diagnostic
@@ -50,7 +50,6 @@ _LINK_LAUNCHES = (
     "Check what wrote or converted the file: its GPU events and the calls that launch them don't have the same "
     "`correlation`."
 )
-_MANY = 2  # times as many launches without work as work without a launch
 _MOSTLY = 0.5
 _SAID_ABOVE = "Part of the recording is missing, as said above"  # by lost_rows, which comes first
 
@@ -287,7 +286,7 @@ def lacks_launches(facts: Facts) -> bool:
 
     Not where even more launches have no work: then work is missing, too, and the device may not be idle.
     """
-    if missing_work(facts.trace).sum() > _MANY * lone_rows(facts.trace).sum():
+    if is_work_missing(facts.trace):
         return False
     return facts.share(facts.mean(facts.unlinked_idle)) > _MOSTLY * sum(facts.idle.get(cause, 0.0) for cause in UNKNOWN)
 

@@ -81,17 +81,18 @@ def test_a_device_is_busy_while_any_kernel_runs_and_full_by_its_blocks():
 
 
 def test_a_curve_of_a_busy_device_has_a_gap_while_that_is_not_in_the_recording():
-    built = TraceBuilder().step(1, 0, 100).launch(0, 5, 1).kernel("a", 5, 15, 1).kernel("k", 40, 30)
+    built = TraceBuilder().step(1, 0, 100).kernel("k", 40, 30, stream=0)
+    for correlation in range(1, 21):
+        built = built.launch(0, 5, correlation).kernel("a", 5, 15, correlation, stream=correlation)
     (curve,) = (values for name, *_, values in lines(built) if name == "GPU utilization")
     assert [(at, value) for at, value in curve if value == value] == [(0, 0), (5, 1), (40, 0), (40, 1), (100, 0)]
     assert [at for at, value in curve if value != value] == [20, 20, 70, 70]
 
 
-def test_a_device_of_which_no_launch_is_recorded_is_only_known_to_be_busy():
+def test_a_device_of_which_only_launches_are_not_recorded_is_idle_between_its_work():
     built = TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("b", 40, 30)
     ((*_, curve),) = lines(built)
-    assert {at: value for at, value in dict(curve).items() if value == value} == {5: 1, 40: 1, 100: 0}
-    assert [at for at, value in dict(curve).items() if value != value] == [0, 20, 70]
+    assert curve == [(0, 0), (5, 1), (20, 0), (40, 1), (70, 0)]
 
 
 @pytest.mark.parametrize(

@@ -35,19 +35,29 @@ def test_each_part_has_its_busy_share_and_the_share_of_its_multiprocessors():
 
 
 def test_a_part_that_is_not_in_the_recording_has_no_utilization():
-    trace = TraceBuilder().step(1, 0, 100).launch(0, 5, 1).kernel("a", 5, 15, 1).kernel("k", 40, 30).build()
+    builder = TraceBuilder().step(1, 0, 100).kernel("k", 40, 30, stream=0)
+    for correlation in range(1, 21):
+        builder = builder.launch(0, 5, correlation).kernel("a", 5, 15, correlation, stream=correlation)
+    trace = builder.build()
     table = gpu_activity(trace, from_ns=0, to_ns=100)
     assert table.filter(pl.col("utilization_frac").is_null())["time_ns"].to_list() == [*range(20, 40), *range(70, 101)]
     assert table["utilization_frac"].mean() == 0.9
     assert gpus(trace)["utilization_frac"].to_list() == [0.45]
 
 
-def test_a_device_of_which_no_launch_is_recorded_is_not_known_to_be_idle():
+def test_a_device_of_which_only_launches_are_not_recorded_is_idle_between_its_work():
     trace = TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("k", 40, 30).build()
     shares = gpu_activity(trace, from_ns=0, to_ns=100)["utilization_frac"]
-    hidden = idle(trace).filter(pl.col("scope") == "device")["not_shown_ns"].item()
-    assert shares.drop_nulls().to_list() == [1.0] * 45
-    assert shares.null_count() == hidden + 1 == 56
+    assert idle(trace).filter(pl.col("scope") == "device")["not_shown_ns"].item() == 55
+    assert shares.null_count() == 1
+    assert shares.mean() == gpus(trace)["utilization_frac"].item() == 0.45
+
+
+def test_where_work_is_missing_too_it_is_not_known_whether_the_device_was_idle():
+    trace = TraceBuilder().step(1, 0, 100).kernel("a", 5, 15).kernel("k", 40, 30)
+    for correlation in range(1, 6):
+        trace = trace.launch(correlation, 1, correlation)
+    assert gpu_activity(trace.build(), from_ns=0, to_ns=100)["utilization_frac"].null_count() > 50
 
 
 def test_one_device_alone_is_shown_where_it_is_chosen():

@@ -24,6 +24,7 @@ _FEW_LONE = 0.05  # of the rows of devices
 _FEW_CALLS = 20  # of a step, which say nothing
 _MOST = 0.5  # of these calls
 _ALIKE = 2.0  # times as long
+_MANY = 2  # times as many launches without work as work without a launch
 
 MOSTLY_CAPTURED = 0.5
 """Of the steps: a recording that captures graphs for longer says nothing of what runs."""
@@ -122,6 +123,11 @@ def is_no_launch_known(trace: Trace) -> bool:
 def are_launches_known(trace: Trace) -> bool:
     """Whether it is recorded which calls launch work: else a graph of the step doesn't say what waits for what."""
     return bool(lone_rows(trace).sum() <= _FEW_LONE * trace.device_events.height)
+
+
+def is_work_missing(trace: Trace) -> bool:
+    """Whether so many launches have no work that work is missing, too, and not only launches of recorded work."""
+    return bool(missing_work(trace).sum() > _MANY * lone_rows(trace).sum())
 
 
 @once_per_recording

@@ -36,6 +36,7 @@ from ...names.calls import launches_graph, may_wait
 from ...trace.graph_edges import graph_edges, host_nodes
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ..recording.lost_launches import are_launches_known, is_work_missing
 from . import idle
 from .host_activity import all_wait, blocking_calls
 from .idle import (
@@ -251,6 +252,15 @@ def not_shown_times(trace: Trace, start: Ints, end: Ints, device: int = NONE) ->
     """How much of that lies in each window."""
     lengths: Ints = np.asarray(length_within(not_shown(trace, device), start, end))
     return lengths
+
+
+def hidden_work(trace: Trace, device: int) -> Intervals:
+    """When it isn't known whether a device was busy: that time, unless all that isn't recorded is what launched work.
+
+    Then the work itself is all there, and the device was idle between it, for whatever reason.
+    """
+    lacks_only_launches = not are_launches_known(trace.whole) and not is_work_missing(trace.whole)
+    return merge([]) if lacks_only_launches else not_shown(trace, device)
 
 
 @once_per_recording

@@ -28,7 +28,7 @@ from ...arrays.native import Array, Function
 from ...measures.memory.levels import CPU, DeviceMemory, device_memories
 from ...measures.recording.vendor import device_noun
 from ...measures.time.breakdown import intervals_of
-from ...measures.time.idle_causes import not_shown
+from ...measures.time.idle_causes import hidden_work
 from ...measures.time.queues import queue_lengths
 from ...trace import Trace
 from ..core.pyramid import BUCKETS
@@ -158,7 +158,7 @@ def _busy(trace: Trace) -> Iterator[Counter]:
 
 def _gaps(trace: Trace, device: int, span: tuple[int, int]) -> Intervals:
     """When it isn't in the recording whether a device is busy; what is so at an end of the steps is so beyond it."""
-    start, end = not_shown(trace, device)
+    start, end = hidden_work(trace, device)
     first, last = trace.steps["start_ns"][0], trace.steps["end_ns"][-1]
     return np.where(start == first, min(first, span[0]), start), np.where(end == last, max(last, span[1]), end)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...arrays.intervals import Ints, capped_integrals, length_within
 from ...measures.recording.contents import has_kernels
 from ...measures.time.breakdown import intervals_of
-from ...measures.time.idle_causes import not_shown_times
+from ...measures.time.idle_causes import hidden_work
 from ...pictures import Lines
 from ...table import DURATION, FRACTION, ID, INSTANT, Column, Table
 from ...trace import Trace
@@ -38,7 +38,7 @@ class GpuActivity(Table):
     utilization_frac = Column(
         FRACTION,
         "Share of the part in which at least one kernel ran, without what isn't in the recording, as in `idle`; "
-        "missing where that is all of it.",
+        "missing where that is all of it. Idle time counts where only the launches of work aren't recorded.",
     )
     sm_efficiency_frac = Column(
         FRACTION,
@@ -68,7 +68,7 @@ def _edges(begin: int, end: int) -> Ints:
 
 def _parts(trace: Trace, device: int, kernels: pl.DataFrame, edges: Ints) -> pl.DataFrame:
     length = np.diff(edges)
-    whole = length - not_shown_times(trace, edges[:-1], edges[1:], device)
+    whole = length - length_within(hidden_work(trace, device), edges[:-1], edges[1:])
     blocks, start = kernels["blocks_per_sm"].to_numpy(), kernels["start_ns"].to_numpy()
     sm_time = np.diff(capped_integrals(start, start + kernels["dur_ns"].to_numpy(), np.nan_to_num(blocks), 1.0, edges))
     busy = length_within(intervals_of(kernels), edges[:-1], edges[1:])
