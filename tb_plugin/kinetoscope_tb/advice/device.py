@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, length_within
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
+from ..trace.row_filters import name_mask
 from .facts import LARGE_SHARE, Facts
 from .model import Advice, Candidate, ClearedTopic, Culprit, OpenQuestion
 
@@ -72,7 +72,7 @@ def data_parallel(facts: Facts) -> Iterator[Advice]:
     device_count = trace.device_events["device"].n_unique()
     names = (trace.host_events["name"], trace.python_calls["name"])
     is_used = any(
-        map_categories(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
+        name_mask(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
     )
     if not is_used or device_count < 2:
         return

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import NONE, gather
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
@@ -26,6 +26,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading, loads_by_workers, step_number
 from ..names.python_frames import function_name
+from ..trace.row_filters import name_mask
 from .contention import LOCK_REMEDY, lock_holder
 from .culprit import HostCulprit, culprit, in_program, launching_function, rows_of_host, time_inside
 from .extra_work import few_stalls
@@ -882,7 +883,7 @@ def host_optimizer(facts: Facts) -> Iterator[Advice]:
     if not facts.has_device:
         return
     host, device = facts.trace.all_host_events, facts.trace.device_events
-    ranges = map_categories(host["name"], is_optimizer)
+    ranges = name_mask(host["name"], is_optimizer)
     kernels = (device["kind"] == "kernel").to_numpy()
     op = device["op"].to_numpy()
     launch_host = gather(facts.trace.launches["host"].to_numpy(), device["launch"].to_numpy())

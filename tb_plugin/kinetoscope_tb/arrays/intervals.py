@@ -42,6 +42,8 @@ def union_of_rows(start: Ints, dur: Ints, mask: NDArray[np.bool_] | None = None)
     """The same of rows that last `dur` each, or of those chosen: fast where they come in a few runs sorted by start."""
     where = np.empty(0, bool) if mask is None else mask
     size = start.size if mask is None else int(np.count_nonzero(mask))
+    if not size:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     starts, ends, first = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(_MOST_RUNS + 1, np.int64)
     runs = _unite_runs(start, dur, where, starts, ends, first)
     if runs < 0:
