@@ -538,12 +538,10 @@ class Facts:
     @cached_property
     def computation_of_devices(self) -> dict[int, Ints]:
         """How long each device computes in each step."""
-        devices = self.trace.device_events["device"]
-        computes = {
-            int(device): exposure(self.trace, rows, self.windows)["computation"]
-            for device, _, rows in axes(self.trace, "device")
-        }
-        return computes if devices.n_unique() > 1 else {int(devices[0]): self.exposure_parts["computation"]}
+        devices = axes(self.trace, "device")
+        if len(devices) == 1:
+            return {int(devices[0][0]): self.exposure_parts["computation"]}
+        return {int(device): exposure(self.trace, rows, self.windows)["computation"] for device, _, rows in devices}
 
     @cached_property
     def stalls(self) -> Ints:

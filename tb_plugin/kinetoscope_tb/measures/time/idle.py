@@ -109,6 +109,9 @@ def axes(trace: Trace, axis: Axis) -> list[tuple[int, int, Rows]]:
 @once_per_recording
 def _rows_by_group(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
     """The rows of device_events group by group, each in order, and where in them each group begins."""
+    rows = trace.device_events.height
+    if axis == "worker":
+        return np.arange(rows, dtype=np.int32), np.zeros(min(rows, 1), np.int64)
     return group_rows(queue_numbers(trace) if axis == "stream" else number_rows(trace.device_events, _NAMES[axis]))
 
 
