@@ -27,7 +27,7 @@ from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HOST_PARTS, HostTime
 from ..measures.time.idle import Rows, Windows, axes, whole_gaps
-from ..measures.time.idle_causes import NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
+from ..measures.time.idle_causes import CAUSES, NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, synchronizes
@@ -598,13 +598,16 @@ class Facts:
     @cached_property
     def idle(self) -> dict[str, float]:
         """The idle time of all devices together by its cause, as shares of the mean step."""
-        return self.idle_shares(pl.lit(value=True))
+        return self._shares_by_cause(self.idle_parts)
 
     def idle_shares(self, which: pl.Expr) -> dict[str, float]:
         """The same of some of the parts of gaps."""
-        length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-        lengths = self.idle_parts.filter(which).group_by("cause").agg(length)
-        return {str(cause): self.share(ns / self.count) for cause, ns in lengths.sort("cause").rows()}
+        return self._shares_by_cause(self.idle_parts.filter(which))
+
+    def _shares_by_cause(self, parts: pl.DataFrame) -> dict[str, float]:
+        code, length = category_codes(parts["cause"]), (parts["end_ns"] - parts["start_ns"]).to_numpy()
+        lengths, counts = scatter_add(code, length, len(CAUSES)).tolist(), np.bincount(code, minlength=len(CAUSES))
+        return {CAUSES[cause]: self.share(lengths[cause] / self.count) for cause in np.flatnonzero(counts)}
 
     @cached_property
     def blocking_call(self) -> str:
