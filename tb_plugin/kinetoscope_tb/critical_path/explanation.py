@@ -45,3 +45,11 @@ def path_explanation(trace: Trace) -> Explanation:
     graph = Graph.of(trace)
     parts = own_classes(trace, graph)
     return Explanation(graph, critical_path(trace, graph, parts), WhatIf.of(trace, graph, parts))
+
+
+def explanation_for_advice(trace: Trace) -> Explanation:
+    """The same, with what simulations of advice begin with, whatever it is about."""
+    explanation = path_explanation(trace)
+    what_if = explanation.what_if
+    _ = explanation.share_on_device, what_if.long_host_nodes, what_if.far_places
+    return explanation

@@ -144,11 +144,12 @@ def _compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]] = 
 
     One after another: what is needed before that thread has begun with it is computed at once.
     """
-    from ..critical_path.explanation import path_explanation  # modules that few small traces' answers need
+    from ..critical_path.explanation import explanation_for_advice  # modules that few small traces' answers need
     from ..diagnostics.diagnose import diagnose
 
     workers = Workers(1)
-    jobs: tuple[Callable[[], object], ...] = (partial(diagnose, trace), *of_views, partial(path_explanation, trace))
+    graph = partial(explanation_for_advice, trace)
+    jobs: tuple[Callable[[], object], ...] = (partial(diagnose, trace), *of_views, graph)
     for job in jobs:
         workers.submit(job)
 
