@@ -109,13 +109,13 @@ def small_kernels(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
             return
         empty_part = f"{100 * share:.0f} % of the {facts.terms.multiprocessors}"
         lost_ns = facts.mean(lengths)
-        empty = (1 - pl.col("blocks_per_sm").clip(0, 1)).fill_nan(0)
+        empty = np.nan_to_num(1 - np.clip(kernels["blocks_per_sm"].to_numpy(), 0, 1))
         yield ClearedTopic(
             "SM efficiency",
             f"{facts.percent(lost_ns)} lost because running kernels leave {empty_part} empty",
             lost_ns=lost_ns if lost_ns >= LARGE_SHARE * facts.step_ns else 0,
             rows=facts.kernel_rows,
-            row_ns=kernels.select((pl.col("dur_ns") * empty).cast(pl.Int64)).to_series().to_numpy(),
+            row_ns=(kernels["dur_ns"].to_numpy() * empty).astype(np.int64),
         )
         return
     yield Advice(

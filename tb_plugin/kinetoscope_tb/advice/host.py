@@ -142,8 +142,8 @@ def data_loading(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """The step waits for its batch while nothing else runs."""
     lengths = facts.waits_for_data if facts.has_device else facts.host_time.lengths["loading"]
     waiting_ns = facts.mean(lengths)
-    names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
-    loaders = [name for name in names if is_data_loading(name)]
+    is_loading = pl.Series(loading_ranges(facts.trace), dtype=pl.Boolean)
+    loaders = facts.trace.host_events["name"].filter(is_loading).unique().cast(pl.String).to_list()
     if not loaders:
         return
     if cleared_topic := facts.cleared_topic("data loading", lengths, "waiting for data"):
