@@ -235,6 +235,7 @@ class View:
         is_of_snapshot: Whether every memory snapshot has it: a trace leads to that of the snapshot next to it.
         shares: What the view shares with others: the function of the recording alone that it calls first, whose result
             is cached with the trace. A server computes it before the views, so that none of its threads waits.
+        is_of_advice: Whether it holds advice. Of a large trace, another thread computes meanwhile what that needs late.
         scope: Its input: one `recording` (a Trace), or Ranks: all workers' recordings of the same `span`, or every
             recording of the `run`.
     """
@@ -253,6 +254,7 @@ class View:
     in_rows_of_trace: tuple[str, ...] = ()
     is_of_snapshot: bool = False
     shares: Callable[[Trace], object] | None = None
+    is_of_advice: bool = False
     slices: Slices | None = None
     time: RowTime | None = None
     reference: Reference | None = None

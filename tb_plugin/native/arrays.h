@@ -49,6 +49,7 @@ static inline int64_t count_until(IN(int64_t, values), int64_t most, int64_t nea
     int64_t low = 0, high = near;
     if (!near || AT(values, near - 1) <= most) {
         int64_t stride = 1;
+        if (near == values_size || AT(values, near) > most) return near;
         for (low = near; low + stride <= values_size && AT(values, low + stride - 1) <= most; stride *= 2) low += stride;
         high = smaller(low + stride, values_size);
     }

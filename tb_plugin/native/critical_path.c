@@ -197,6 +197,7 @@ EXPORT int64_t insert_edges(IN(int32_t, row), IN(int32_t, before), int64_t from,
 }
 
 static int64_t share_of(int64_t length, int64_t percent) { /* of any length without overflow */
+    if ((uint64_t)length < (uint64_t)1 << 56) return (int64_t)((uint64_t)length * (uint64_t)percent / 100);
     return length / 100 * percent + length % 100 * percent / 100;
 }
 
@@ -239,9 +240,19 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
             int64_t *now = earlier + (k & (reach - 1)) * variants;
             int64_t ready = begin < end ? AT(time, AT(predecessor, begin)) + LAG(begin) : AT(time, v);
             int64_t own = AT(time, v) - ready, shorter_always = v < always_size ? share_of(own, AT(always, v)) : 0;
-            bool is_batch = false;
+            bool is_lone = end - begin == 1 && AT(part_of_kind, AT(kind, begin)) != WAIT_OF_WORKERS, is_batch = false;
             for (int64_t j = 0; j < variants; j++) now[j] = 0;
-            for (int64_t e = begin; e < end; e++) {
+            if (is_lone) { /* as most nodes; what follows comes to this for them */
+                const int64_t *before = EARLIER(begin);
+                int64_t of_lag = AT(part_of_kind, AT(kind, begin));
+                int64_t lag_of_own = of_lag == SAME || of_lag == AT(part, v) ? LAG(begin) : 0;
+                for (int64_t j = 0; j < variants; j++) now[j] = (before ? before[j] : 0) + shorter_always;
+                for (int64_t j = larger(chosen, 0); j < smaller(after, variants); j++) {
+                    int64_t share = AT(percent, (variant_size ? 0 : first_variant + j) * stride + v) % WAITS;
+                    if (share) now[j] += share_of(lag_of_own, share) + share_of(own - shorter_always, share);
+                }
+            }
+            for (int64_t e = begin; e < end && !is_lone; e++) {
                 const int64_t *before = EARLIER(e);
                 int64_t slack = ready - AT(time, AT(predecessor, e)) - LAG(e);
                 is_batch |= AT(part_of_kind, AT(kind, e)) == WAIT_OF_WORKERS;
@@ -251,8 +262,8 @@ EXPORT int64_t simulate_steps(IN(int32_t, order), IN(int32_t, place), IN(int32_t
                 }
             }
             if (is_batch) shorter_always = 0;
-            for (int64_t j = 0; j < variants; j++) now[j] = is_batch ? 0 : now[j] + shorter_always;
-            for (int64_t j = larger(chosen, 0); j < smaller(after, variants) && begin < end; j++) {
+            for (int64_t j = 0; j < variants && !is_lone; j++) now[j] = is_batch ? 0 : now[j] + shorter_always;
+            for (int64_t j = larger(chosen, 0); j < smaller(after, variants) && begin < end && !is_lone; j++) {
                 int64_t more = AT(percent, (variant_size ? 0 : first_variant + j) * stride + v), share = more % WAITS;
                 int64_t least = INT64_MAX, without_waits = INT64_MAX;
                 if (!share) continue;

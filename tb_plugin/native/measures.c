@@ -357,6 +357,25 @@ EXPORT int64_t scatter_add(IN(int32_t, place), IN(int64_t, value), OUT(int64_t, 
     return 0;
 }
 
+/* How often the number of each row came before; `count`: 0 at first, by number. */
+EXPORT int64_t occurrences(IN(int32_t, number), OUT(int32_t, count), OUT(int32_t, occurrence)) {
+    for (int64_t i = 0; i < number_size; i++) AT(occurrence, i) = AT(count, AT(number, i))++;
+    return 0;
+}
+
+/* How long each row overlaps its neighbors: those before it, and the next one. `rows`: in order of their start. */
+EXPORT int64_t overlaps_of_neighbors(IN(int64_t, start), IN(int64_t, dur), IN(int32_t, rows), OUT(int64_t, overlap)) {
+    int64_t reach = INT64_MIN;
+    for (int64_t i = 0; i < rows_size; i++) {
+        int64_t row = AT(rows, i), end = AT(start, row) + AT(dur, row), sum = 0;
+        if (i) sum += larger(reach - AT(start, row), 0);
+        if (i + 1 < rows_size) sum += larger(end - AT(start, AT(rows, i + 1)), 0);
+        AT(overlap, row) = sum;
+        reach = larger(reach, end);
+    }
+    return 0;
+}
+
 /* Item `i` of unsigned codes of `width` bytes each: 1, 2 or 4. */
 static inline int64_t code_at(IN(uint8_t, codes), int64_t width, int64_t i) {
     if (width == 1) return AT(codes, i);

@@ -26,7 +26,7 @@ NEAR = 1.6  # times as long: steps of a small training vary by a third from one 
 @cache
 def given(name):
     trace = read(FOLDER / f"{name}.pt.trace.json.gz")
-    return trace, trace_advice(trace, tuple(diagnose(trace)))
+    return trace, trace_advice(trace, diagnose)
 
 
 @pytest.mark.parametrize("name", CAUSES)

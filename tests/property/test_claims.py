@@ -43,7 +43,7 @@ def trace_of(recording):
 
 
 def claims(trace):
-    return trace_advice(trace, tuple(diagnose(trace))).advice
+    return trace_advice(trace, diagnose).advice
 
 
 def with_operators(recording, name_of):
@@ -128,7 +128,7 @@ def test_numbers_of_ranks_change_only_the_numbers(numbers, late):
 
 
 def hold_bounds(trace):
-    findings = trace_advice(trace, tuple(diagnose(trace)))
+    findings = trace_advice(trace, diagnose)
     for claim in findings.advice:
         halves, wholes = (what_if(trace, less=f"{claim.rule}:{percent}") for percent in (50, 100))
         if halves.is_empty():

@@ -72,6 +72,27 @@ def test_another_thread_computes_views_and_graph_of_a_large_recording(monkeypatc
     assert recording_answer(host_bound(), EVERY_VIEW, cached_frames).values() == plain.values()
 
 
+def test_another_thread_computes_what_a_view_of_advice_needs_late(monkeypatch):
+    plain, threads = VIEWS["advice"].run(host_bound()), {}
+
+    class OneByOne:
+        def __init__(self, most):
+            assert most == 1
+
+        def submit(self, job):
+            thread = threading.Thread(target=job)
+            threads[job.func.__name__] = thread
+            thread.start()
+            thread.join(LIMIT_S)
+
+    monkeypatch.setattr(answers, "LARGE_EVENTS", 0)
+    monkeypatch.setattr(answers, "Workers", OneByOne)
+    trace = host_bound()
+    assert answers.compute(VIEWS["advice"], trace, {}).equals(plain)
+    assert [*threads] == ["diagnose", "explanation_for_advice"]
+    assert trace.results.get(explanation.path_explanation, compute=pytest.fail).done()
+
+
 def test_views_of_a_small_recording_are_computed_at_once():
     trace, view = host_bound(), VIEWS["top"]
     cached_frames(trace, [view])

@@ -21,6 +21,7 @@ from ..measures.recording.server import RECORD_REPLAYS
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
 from ..trace import Diagnostic, Trace
+from ..trace.results import once_per_trace
 from . import (
     communication,
     compiled_code,
@@ -148,17 +149,9 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     What faults of the recording, among its diagnostics, could flip isn't given; one row before all others says so.
     """
     faults = Faults(facts, diagnostics)
-    if facts.trace.meta.foreign_writer is not None:
-        is_snapshot = has_snapshot(facts.trace)
-        return [] if is_snapshot else [_about_foreign_file(facts.trace.meta.foreign_writer)]
-    device = unrecorded_device(facts.trace)
-    if device is not None:
-        return [faults.about(EVERYTHING) if faults.hide_an_end else _about_unrecorded_device(device)]
-    if not facts.step_ns:
-        return faults.without_steps() or [_about_no_time(facts.trace)]
-    if facts.are_of_captures:
-        return [*lost_rows(facts, diagnostics), _about_captures(facts)]
-    results = [result for rule in _RULES for result in rule(facts)]
+    if not _do_rules_apply(facts):
+        return _without_rules(facts, faults, diagnostics)
+    results: list[Result] = [*findings(facts)]
     sizes_ns = {
         result.rule: result.size_ns or result.saving_ns or 0 for result in results if isinstance(result, Advice)
     }
@@ -179,6 +172,30 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     if is_doubtful:
         rest = faults.judge_rest(rest, [s for s in results if isinstance(s, ClearedTopic) and not s.lost_ns])
     return [*loss, *claims, rest]
+
+
+@once_per_trace
+def findings(facts: Facts) -> tuple[Result, ...]:
+    """What the rules find, in order. It doesn't depend on the faults of the recording."""
+    return tuple(result for rule in _RULES for result in rule(facts)) if _do_rules_apply(facts) else ()
+
+
+def _do_rules_apply(facts: Facts) -> bool:
+    is_of_torch = facts.trace.meta.foreign_writer is None and unrecorded_device(facts.trace) is None
+    return is_of_torch and bool(facts.step_ns) and not facts.are_of_captures
+
+
+def _without_rules(facts: Facts, faults: Faults, diagnostics: Sequence[Diagnostic]) -> list[Advice]:
+    """What is said of a trace that the rules can't judge."""
+    if facts.trace.meta.foreign_writer is not None:
+        is_snapshot = has_snapshot(facts.trace)
+        return [] if is_snapshot else [_about_foreign_file(facts.trace.meta.foreign_writer)]
+    device = unrecorded_device(facts.trace)
+    if device is not None:
+        return [faults.about(EVERYTHING) if faults.hide_an_end else _about_unrecorded_device(device)]
+    if not facts.step_ns:
+        return faults.without_steps() or [_about_no_time(facts.trace)]
+    return [*lost_rows(facts, diagnostics), _about_captures(facts)]
 
 
 def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:

@@ -111,6 +111,8 @@ def _unexplained_waits(candidate: Candidate, explanation: Explanation) -> tuple[
         return np.zeros(0, np.int64), np.zeros(0)
     time = explanation.graph.nodes.boundaries.time
     at = explanation.what_if.long_host_nodes
+    if not at.size:
+        return at, np.zeros(0)
     inside = length_within(_times_of_rows(candidate, explanation), time[at - 1], time[at])
     return at, np.asarray(candidate.mean_less * inside / np.maximum(time[at] - time[at - 1], 1))
 

@@ -26,6 +26,7 @@ from ..names.collectives import SYNCHRONIZING
 from ..names.kernels import is_queued_communication
 from ..names.python_frames import runs_backward
 from ..names.roles import axis_of_group
+from ..trace.row_filters import name_mask
 from .culprit import in_program
 from .facts import Facts
 from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Culprit, Exposure, KindOfCalls, OpenQuestion
@@ -241,7 +242,7 @@ def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descri
     """
     host = facts.trace.host_events
     is_split = np.array([axis_of_group(description) == _SPLIT for description in descriptions], bool)
-    is_functional = map_categories(host["name"], lambda name: name.startswith(_FUNCTIONAL))
+    is_functional = name_mask(host["name"], lambda name: name.startswith(_FUNCTIONAL))
     is_by_main = (nearest(is_functional, host["parent"].to_numpy()) != NONE) & (
         host["thread"].to_numpy() == main_thread(facts.trace)
     )
@@ -252,7 +253,7 @@ def _are_of_layers(facts: Facts, op: NDArray[np.int32], group: pl.Series, descri
 def _in_forward(facts: Facts, op: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Of each call, by its operator, whether it was made before the backward pass of its step began."""
     host = facts.trace.host_events
-    is_backward = map_categories(host["name"], lambda name: name.startswith(_RUNS_BACKWARD))
+    is_backward = name_mask(host["name"], lambda name: name.startswith(_RUNS_BACKWARD))
     is_backward |= host["fwd_thread"].to_numpy() > 0
     backward = np.sort(host["start_ns"].to_numpy()[is_backward])
     start, step = (gather(host[name].to_numpy(), op) for name in ("start_ns", "step"))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import NONE, gather
 from ..arrays.intervals import Intervals, Ints, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import location_at
@@ -25,6 +25,7 @@ from ..names.compiled_code import (
     region_id,
 )
 from ..names.python_frames import function_name
+from ..trace.row_filters import name_mask
 from .facts import LEAST_SHARE, Facts
 from .model import Advice, ClearedTopic
 
@@ -63,7 +64,7 @@ class Compilations(NamedTuple):
 def compilations(facts: Facts) -> Compilations | None:
     """None if there are none worth a word; that holds for those of a single step too, however steps differ."""
     host = facts.trace.host_events
-    compiles = map_categories(host["name"], is_compilation)
+    compiles = name_mask(host["name"], is_compilation)
     if not compiles.any():
         return None
     lengths = facts.late.compiling if facts.has_device else facts.host_time.lengths["compiling"]
@@ -89,8 +90,8 @@ def _first_of_frames(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[n
     """The compilations that are known to be the first of their frames, if they all are in one step."""
     host = facts.trace.host_events
     rows, around = _ranges_with_id(facts, compilations)
-    is_first = map_categories(host["name"], lambda name: (compile_id(name) or (0, 1))[1] == 0).astype(bool)[rows]
-    first_rows = np.setdiff1d(around[is_first], around[~is_first])
+    is_first = name_mask(host["name"], lambda name: (compile_id(name) or (0, 1))[1] == 0)[rows]
+    first_rows = np.setdiff1d(around[is_first], around[~is_first]).astype(np.int64)
     is_single_step = np.unique(host["step"].to_numpy()[first_rows]).size == 1
     return first_rows if is_single_step else first_rows[:0]
 
@@ -98,9 +99,7 @@ def _first_of_frames(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[n
 def _without_backend(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[np.int64]:
     """The compilations of frames that were given up: nothing was handed to the backend, as it is for others."""
     host = facts.trace.host_events
-    of_frame, calls = (
-        map_categories(host["name"], is_meant).astype(bool) for is_meant in (is_frame_compilation, is_backend_call)
-    )
+    of_frame, calls = (name_mask(host["name"], is_meant) for is_meant in (is_frame_compilation, is_backend_call))
     if not calls.any():
         return compilations[:0]
     around = nearest(np.isin(np.arange(host.height), compilations), host["parent"].to_numpy())[calls]
@@ -110,7 +109,7 @@ def _without_backend(facts: Facts, compilations: NDArray[np.int64]) -> NDArray[n
 def _ranges_with_id(facts: Facts, compilations: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The ranges within some compilations that say what is compiled, and the compilation around each."""
     host = facts.trace.host_events
-    rows = np.flatnonzero(map_categories(host["name"], lambda name: compile_id(name) is not None).astype(bool))
+    rows = np.flatnonzero(name_mask(host["name"], lambda name: compile_id(name) is not None))
     around = nearest(np.isin(np.arange(host.height), compilations), host["parent"].to_numpy())[rows]
     return rows[around != NONE], around[around != NONE]
 
@@ -176,7 +175,7 @@ def _ids(facts: Facts, compilations: NDArray[np.int64]) -> dict[int, int]:
     if ids := _ids_within(facts, compilations):
         return ids
     codes = host["name"].to_physical().to_numpy()
-    regions = np.flatnonzero(map_categories(host["name"], is_compiled_region))
+    regions = np.flatnonzero(name_mask(host["name"], is_compiled_region))
     first = regions[np.unique(codes[regions], return_index=True)[1]]
     around = nearest(np.isin(np.arange(host.height), regions), host["parent"].to_numpy())[compilations]
     index = np.searchsorted(regions, compilations)

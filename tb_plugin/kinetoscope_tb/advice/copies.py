@@ -208,6 +208,8 @@ def _lengths(facts: Facts, which: NDArray[np.bool_], *, with_host: bool) -> tupl
     `with_host`: with the time that the host takes to launch them while the device is idle.
     """
     device, windows = facts.trace.device_events, facts.windows
+    if not which.any():
+        return np.zeros_like(windows.start), np.zeros_like(windows.start)
     pageable = which & map_categories(device["name"], is_pageable)
     is_copy = (device["kind"] == "memcpy").to_numpy()
     groups = [intervals_of(device, where) for where in (~(is_copy | which), pageable, which)]

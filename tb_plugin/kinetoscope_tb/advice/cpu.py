@@ -30,6 +30,7 @@ from ..measures.time.host_time import SMALL_OP_NS
 from ..names import text
 from ..names.python_frames import describe_wait, function_name
 from ..names.tensor_cores import is_matrix_op
+from ..trace.row_filters import name_mask
 from .contention import LOCK_REMEDY, core_waits_of_steps, lock_holder, processor_use
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
@@ -422,7 +423,7 @@ def _falls_back(rows: pl.DataFrame) -> bool:
 def _in_dense_gradient(facts: Facts, rows: Ints) -> NDArray[np.bool_]:
     """Which of some rows of host_events fill or compute the dense gradient of an embedding."""
     host = facts.trace.host_events
-    makes_gradient = map_categories(host["name"], lambda name: name == DENSE_GRADIENT)
+    makes_gradient = name_mask(host["name"], lambda name: name == DENSE_GRADIENT)
     return np.asarray(nearest(makes_gradient, host["parent"].to_numpy())[rows] != NONE)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import map_categories
 from ..arrays.intervals import Ints, capped_integrals, length_within
 from ..measures.memory.levels import device_name
 from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
+from ..trace.row_filters import name_mask
 from .facts import LARGE_SHARE, Facts
 from .model import Advice, Candidate, ClearedTopic, Culprit, OpenQuestion
 
@@ -72,7 +72,7 @@ def data_parallel(facts: Facts) -> Iterator[Advice]:
     device_count = trace.device_events["device"].n_unique()
     names = (trace.host_events["name"], trace.python_calls["name"])
     is_used = any(
-        map_categories(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
+        name_mask(n, lambda text: bool(re.search(r"\bDataParallel(?:\.forward|_\d+)", text))).any() for n in names
     )
     if not is_used or device_count < 2:
         return
@@ -109,13 +109,13 @@ def small_kernels(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
             return
         empty_part = f"{100 * share:.0f} % of the {facts.terms.multiprocessors}"
         lost_ns = facts.mean(lengths)
-        empty = (1 - pl.col("blocks_per_sm").clip(0, 1)).fill_nan(0)
+        empty = np.nan_to_num(1 - np.clip(kernels["blocks_per_sm"].to_numpy(), 0, 1))
         yield ClearedTopic(
             "SM efficiency",
             f"{facts.percent(lost_ns)} lost because running kernels leave {empty_part} empty",
             lost_ns=lost_ns if lost_ns >= LARGE_SHARE * facts.step_ns else 0,
             rows=facts.kernel_rows,
-            row_ns=kernels.select((pl.col("dur_ns") * empty).cast(pl.Int64)).to_series().to_numpy(),
+            row_ns=(kernels["dur_ns"].to_numpy() * empty).astype(np.int64),
         )
         return
     yield Advice(

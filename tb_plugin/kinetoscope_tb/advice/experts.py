@@ -18,6 +18,7 @@ from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.nesting import innermost, nearest
 from ..names.text import digits
 from ..trace import Trace
+from ..trace.row_filters import name_mask
 from .facts import Facts
 from .model import Advice
 
@@ -34,7 +35,7 @@ def expert_imbalance(facts: Facts) -> Iterator[Advice]:
     """The busiest expert gets a multiple of the mean number of tokens in most steps."""
     trace = facts.trace
     names = (trace.host_events["name"], trace.python_calls["name"], trace.device_events["name"])
-    if not any(map_categories(name, lambda n: bool(_MIXTURE.search(n))).any() for name in names):
+    if not any(name_mask(name, lambda n: bool(_MIXTURE.search(n))).any() for name in names):
         return
     for what, groups in (("ranks", _splits(trace)), ("experts", _tokens_of_experts(trace))):
         calls = groups.filter(pl.col("step").is_in(np.flatnonzero(facts.is_counted).tolist()))
@@ -93,7 +94,7 @@ def _numbers(split: str) -> list[int]:
 def _tokens_of_experts(trace: Trace) -> pl.DataFrame:
     """How many rows each matmul with weights of the same shape has in a call of a mixture, with its step."""
     host, python = trace.host_events, trace.python_calls
-    is_matmul = map_categories(host["name"], lambda name: name in ("aten::mm", "aten::addmm"))
+    is_matmul = name_mask(host["name"], lambda name: name in ("aten::mm", "aten::addmm"))
     rows = np.flatnonzero(is_matmul & host["input_shapes"].is_not_null().to_numpy())
     mixtures = map_categories(python["name"], _is_mixture)
     if not rows.size or not mixtures.any():

@@ -21,6 +21,7 @@ from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
 from ..names.python_frames import function_name, is_of_program, without_address
+from ..trace.row_filters import name_mask
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
@@ -92,8 +93,8 @@ def grouped_optimizer(facts: Facts) -> Iterator[Advice]:
     of its time.
     """
     op, host, device = facts.trace.recorded_op.to_numpy(), facts.trace.host_events["name"], facts.trace.device_events
-    is_grouped = gather(map_categories(host, lambda name: name.startswith(_GROUPED)), op, missing=False)
-    is_last = gather(map_categories(host, lambda name: name == _LAST_OF_ADAM), op, missing=False)
+    is_grouped = gather(name_mask(host, lambda name: name.startswith(_GROUPED)), op, missing=False)
+    is_last = gather(name_mask(host, lambda name: name == _LAST_OF_ADAM), op, missing=False)
     if not is_last.any():
         return
     call = gather(facts.trace.launches["start_ns"].to_numpy(), device["launch"].to_numpy())
@@ -105,7 +106,7 @@ def grouped_optimizer(facts: Facts) -> Iterator[Advice]:
     less = max(0.0, 1 - fused_ns / max(1, whole_ns))
     if not fused_ns or less * facts.share(facts.mean(lengths)) < LEAST_SHARE:
         return
-    ranges = map_categories(host, is_optimizer)
+    ranges = name_mask(host, is_optimizer)
     name = optimizer_class(str(host.filter(pl.Series(ranges))[0]))
     yield Advice(
         "grouped_optimizer",
@@ -497,8 +498,8 @@ def _recomputation_on_host(facts: Facts) -> Intervals:
     trace = facts.trace
     host, calls = trace.host_events, trace.python_calls
     is_operator = (host["kind"] == "operator").to_numpy()
-    recomputes = map_categories(host["name"], lambda name: bool(_RECOMPUTES.search(name)))
-    backward = map_categories(host["name"], lambda name: bool(_BACKWARD.search(name)))
+    recomputes = name_mask(host["name"], lambda name: bool(_RECOMPUTES.search(name)))
+    backward = name_mask(host["name"], lambda name: bool(_BACKWARD.search(name)))
     inner = nearest(recomputes | backward, host["parent"].to_numpy())
     by_function = intervals_of(host, is_operator & gather(recomputes, inner, missing=False))
     by_hook = intervals_of(calls, map_categories(calls["name"], lambda name: bool(_FRAME.search(name))))
@@ -511,8 +512,8 @@ def _in_recomputation(facts: Facts) -> NDArray[np.bool_]:
     trace = facts.trace
     host, op = trace.all_host_events, trace.device_events["op"].to_numpy()
     parent = host["parent"].to_numpy()
-    recomputes = map_categories(host["name"], lambda name: bool(_RECOMPUTES.search(name)))
-    backward = map_categories(host["name"], lambda name: bool(_BACKWARD.search(name)))
+    recomputes = name_mask(host["name"], lambda name: bool(_RECOMPUTES.search(name)))
+    backward = name_mask(host["name"], lambda name: bool(_BACKWARD.search(name)))
     inner = gather(nearest(recomputes | backward, parent), op)
     by_function: NDArray[np.bool_] = gather(recomputes, inner, missing=False)
     hooks = map_categories(trace.python_calls["name"], lambda name: bool(_FRAME.search(name)))
@@ -527,12 +528,12 @@ def anomaly_detection(facts: Facts) -> Iterator[Advice]:
     trace = facts.trace
     host, calls = trace.host_events, trace.python_calls
     parent = host["parent"].to_numpy()
-    looks = map_categories(host["name"], lambda name: name == _SEARCH)
+    looks = name_mask(host["name"], lambda name: name == _SEARCH)
     is_checked = np.zeros(host.height, np.bool_)
     is_checked[parent[looks & (parent != NONE)]] = True
-    is_checked &= map_categories(host["name"], lambda name: bool(_OF_ENGINE.search(name)))
+    is_checked &= name_mask(host["name"], lambda name: bool(_OF_ENGINE.search(name)))
     is_in_check = gather(is_checked, parent, missing=False)
-    searches = map_categories(host["name"], _SEARCHES.__contains__) & is_in_check
+    searches = name_mask(host["name"], _SEARCHES.__contains__) & is_in_check
     if not searches.any():
         return
     stores = intervals_of(calls, map_categories(calls["name"], lambda name: bool(_STORES_STACK.search(name))))
@@ -575,7 +576,7 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
         return
     is_op = (host["kind"] == "operator").to_numpy()
     is_outermost = ~gather(is_op, host["parent"].to_numpy(), missing=False)  # else an operator joins its own inputs
-    joins = map_categories(host["name"], lambda name: name in _JOINING) & is_op & is_outermost
+    joins = name_mask(host["name"], lambda name: name in _JOINING) & is_op & is_outermost
     rows = host.filter(pl.Series(joins, dtype=pl.Boolean) & (pl.col("step") >= 0))
     if rows.is_empty():
         return

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories, scatter_add
+from ..arrays.gather import NONE, category_codes, gather, map_categories, scatter_add
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
 from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
@@ -27,14 +27,15 @@ from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
 from ..measures.time.host_time import HOST_PARTS, HostTime
 from ..measures.time.idle import Rows, Windows, axes, whole_gaps
-from ..measures.time.idle_causes import NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
+from ..measures.time.idle_causes import CAUSES, NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
 from ..names import text
 from ..names.calls import allocates, may_wait, records_for_profiler, sets_up, synchronizes
 from ..names.compiled_code import is_compilation
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
-from ..trace.results import Results
+from ..trace.results import Results, once_per_recording
+from ..trace.row_filters import name_mask
 from ..trace.steps import step_in_words, step_noun
 from .model import Advice, Candidate, ClearedTopic
 from .spread import Spread, warm_up_steps
@@ -129,7 +130,7 @@ class Facts:
     @cached_property
     def is_training(self) -> bool:
         """Whether a backward pass or an optimizer's step was recorded."""
-        return bool(map_categories(self.trace.host_events["name"], _is_of_training).any())
+        return bool(name_mask(self.trace.host_events["name"], _is_of_training).any())
 
     @cached_property
     def server(self) -> str:
@@ -462,14 +463,12 @@ class Facts:
         Each step of an optimizer is judged by itself: a program can have several optimizers.
         """
         host = self.trace.host_events
-        inside = map_categories(
-            host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", ".")
-        )
+        inside = name_mask(host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", "."))
         if not inside.any():
             return None
         of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
         is_op = (host["kind"] == "operator").to_numpy()
-        is_fused = map_categories(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
+        is_fused = name_mask(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
         ran = (of != NONE) & is_op & gather(self.is_counted, host["step"].to_numpy(), missing=False)
         fuses = np.zeros(host.height, bool)
         fuses[of[ran & is_fused]] = True
@@ -512,7 +511,7 @@ class Facts:
     def optimizer_spans(self) -> Intervals:
         """When launching threads, or without a device the threads that run operators, are inside Optimizer.step."""
         ranges = self.trace.host_events
-        return intervals_of(ranges, map_categories(ranges["name"], is_optimizer))
+        return intervals_of(ranges, name_mask(ranges["name"], is_optimizer))
 
     @property
     def host_spans(self) -> dict[str, Intervals]:
@@ -539,12 +538,10 @@ class Facts:
     @cached_property
     def computation_of_devices(self) -> dict[int, Ints]:
         """How long each device computes in each step."""
-        devices = self.trace.device_events["device"]
-        computes = {
-            int(device): exposure(self.trace, rows, self.windows)["computation"]
-            for device, _, rows in axes(self.trace, "device")
-        }
-        return computes if devices.n_unique() > 1 else {int(devices[0]): self.exposure_parts["computation"]}
+        devices = axes(self.trace, "device")
+        if len(devices) == 1:
+            return {int(devices[0][0]): self.exposure_parts["computation"]}
+        return {int(device): exposure(self.trace, rows, self.windows)["computation"] for device, _, rows in devices}
 
     @cached_property
     def stalls(self) -> Ints:
@@ -601,13 +598,16 @@ class Facts:
     @cached_property
     def idle(self) -> dict[str, float]:
         """The idle time of all devices together by its cause, as shares of the mean step."""
-        return self.idle_shares(pl.lit(value=True))
+        return self._shares_by_cause(self.idle_parts)
 
     def idle_shares(self, which: pl.Expr) -> dict[str, float]:
         """The same of some of the parts of gaps."""
-        length = (pl.col("end_ns") - pl.col("start_ns")).sum()
-        lengths = self.idle_parts.filter(which).group_by("cause").agg(length)
-        return {str(cause): self.share(ns / self.count) for cause, ns in lengths.sort("cause").rows()}
+        return self._shares_by_cause(self.idle_parts.filter(which))
+
+    def _shares_by_cause(self, parts: pl.DataFrame) -> dict[str, float]:
+        code, length = category_codes(parts["cause"]), (parts["end_ns"] - parts["start_ns"]).to_numpy()
+        lengths, counts = scatter_add(code, length, len(CAUSES)).tolist(), np.bincount(code, minlength=len(CAUSES))
+        return {CAUSES[cause]: self.share(lengths[cause] / self.count) for cause in np.flatnonzero(counts)}
 
     @cached_property
     def blocking_call(self) -> str:
@@ -831,7 +831,7 @@ def _host_ranges(trace: Trace, request_waits: Intervals) -> dict[str, Intervals]
     collects = map_categories(trace.others["name"], collects_garbage)
 
     def ranges(answer: Callable[[str], bool]) -> Intervals:
-        return intervals_of(host, on_host & map_categories(host["name"], answer))
+        return intervals_of(host, on_host & name_mask(host["name"], answer))
 
     def frames(answer: Callable[[str], bool]) -> Intervals:
         return intervals_of(python, on_python & map_categories(python["name"], answer))
@@ -899,17 +899,21 @@ def launched_within(trace: Trace, spans: Intervals) -> NDArray[np.bool_]:
     """Which rows of device_events are launched during some spans."""
     launch = trace.device_events["launch"].to_numpy()
     at = gather(trace.launches["start_ns"].to_numpy(), launch)
-    inside = np.searchsorted(spans[0], at, "right") > np.searchsorted(spans[1], at, "right")
-    return np.asarray(inside & (launch != NONE))
+    return np.asarray((length_within(spans, at, at + 1) > 0) & (launch != NONE))
+
+
+@once_per_recording
+def _is_aten(trace: Trace) -> NDArray[np.bool_]:
+    """Which rows of host_events are operators of ATen."""
+    host = trace.host_events
+    is_operator = (host["kind"] == "operator").to_numpy()
+    return np.asarray(is_operator & name_mask(host["name"], lambda name: name.startswith("aten::")))
 
 
 def aten_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32]:
     """For each of some calls (rows of launches) the outermost operator of ATen that makes it; or NONE."""
-    host = trace.host_events
-    is_aten = (
-        map_categories(host["name"], lambda name: name.startswith("aten::")) & (host["kind"] == "operator").to_numpy()
-    )
-    parent, row = host["parent"].to_numpy(), trace.launches["op"].to_numpy()[calls].astype(np.int32)
+    is_aten, parent = _is_aten(trace), trace.host_events["parent"].to_numpy()
+    row = trace.launches["op"].to_numpy()[calls].astype(np.int32)
     row = np.where(gather(is_aten, row, missing=False), row, np.int32(NONE))
     while True:
         around = gather(parent, row)
@@ -940,14 +944,12 @@ def _costs_by_caller(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[
 
 def call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
     """The name of the runtime or driver call that took most of some time, of those meant; empty if none did."""
-    matches = map_categories(trace.launches["name"], is_meant)
-    calls = trace.launches.select("name", "start_ns", "dur_ns").filter(pl.Series(matches, dtype=pl.Boolean))
+    calls, names = trace.launches, trace.launches["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
     start, dur = calls["start_ns"].to_numpy(), calls["dur_ns"].to_numpy()
-    spent_ns = length_within(within, start, start + dur)
-    sums = calls.select("name", spent_ns=pl.Series(spent_ns)).group_by("name").agg(pl.col("spent_ns").sum())
-    sums = sums.filter(pl.col("spent_ns") > 0).with_columns(pl.col("name").cast(pl.String))
-    most = sums.sort("spent_ns", "name", descending=[True, False])["name"].head(1).to_list()
-    return most[0] if most else ""
+    code = np.where(map_categories(calls["name"], is_meant), category_codes(calls["name"]), np.int32(NONE))
+    sums = zip(scatter_add(code, length_within(within, start, start + dur), len(names)).tolist(), names, strict=True)
+    inside_ns, name = min(((-inside_ns, name) for inside_ns, name in sums), default=(0, ""))
+    return name if inside_ns else ""
 
 
 def host_shares(late: Late) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import NONE, category_codes, gather, scatter_add
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
@@ -26,6 +26,7 @@ from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
 from ..names.kernels import is_data_loading, loads_by_workers, step_number
 from ..names.python_frames import function_name
+from ..trace.row_filters import name_mask
 from .contention import LOCK_REMEDY, lock_holder
 from .culprit import HostCulprit, culprit, in_program, launching_function, rows_of_host, time_inside
 from .extra_work import few_stalls
@@ -141,8 +142,8 @@ def data_loading(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """The step waits for its batch while nothing else runs."""
     lengths = facts.waits_for_data if facts.has_device else facts.host_time.lengths["loading"]
     waiting_ns = facts.mean(lengths)
-    names = facts.trace.host_events["name"].unique().drop_nulls().cast(pl.String).to_list()
-    loaders = [name for name in names if is_data_loading(name)]
+    is_loading = pl.Series(loading_ranges(facts.trace), dtype=pl.Boolean)
+    loaders = facts.trace.host_events["name"].filter(is_loading).unique().cast(pl.String).to_list()
     if not loaders:
         return
     if cleared_topic := facts.cleared_topic("data loading", lengths, "waiting for data"):
@@ -564,18 +565,20 @@ def _in_loop(facts: Facts) -> str:
     It is one that is called many times: others launch what a model consists of.
     """
     ends, trace = facts.late.ends, facts.trace
-    launch = trace.device_events["launch"].gather(ends["after"]).to_numpy()
-    is_launch = launch != NONE
-    op = pl.Series(aten_operators(trace, launch[is_launch]), dtype=pl.Int64).replace(NONE, None)
-    sums = ends.filter(pl.Series(is_launch)).with_columns(name=trace.host_events["name"].gather(op))
-    by_name = sums.drop_nulls("name").group_by("name").agg(pl.col("length").sum(), pl.len())
-    by_name = by_name.with_columns(pl.col("name").cast(pl.String)).sort("length", "name")
-    if by_name.is_empty() or by_name["length"][-1] < _HALF * int(ends["length"].sum()):
+    launch, length = trace.device_events["launch"].to_numpy()[ends["after"]], ends["length"].to_numpy()
+    names, is_launch = trace.host_events["name"], launch != NONE
+    code = gather(category_codes(names), aten_operators(trace, launch[is_launch]))
+    calls = np.bincount(code[code != NONE])
+    by_code = scatter_add(code, length[is_launch], calls.size)
+    most = int(by_code.max(initial=0))
+    if not calls.size or most < _HALF * int(length.sum()):
         return ""
-    name, _, calls = by_name.row(-1)
-    if calls < _MANY * facts.count:
+    codes = np.flatnonzero((by_code == most) & (calls > 0))
+    operators = names.dtype.categories.gather(codes).to_list()  # type: ignore[attr-defined]
+    name, count = max(zip(operators, calls[codes].tolist(), strict=True))
+    if count < _MANY * facts.count:
         return ""
-    return f", most of it before kernels of `{name}` ({text.often(calls / facts.count)} times {facts.per})"
+    return f", most of it before kernels of `{name}` ({text.often(count / facts.count)} times {facts.per})"
 
 
 def _is_launching(facts: Facts) -> bool:
@@ -891,7 +894,7 @@ def host_optimizer(facts: Facts) -> Iterator[Advice]:
     if not facts.has_device:
         return
     host, device = facts.trace.all_host_events, facts.trace.device_events
-    ranges = map_categories(host["name"], is_optimizer)
+    ranges = name_mask(host["name"], is_optimizer)
     kernels = (device["kind"] == "kernel").to_numpy()
     op = device["op"].to_numpy()
     launch_host = gather(facts.trace.launches["host"].to_numpy(), device["launch"].to_numpy())

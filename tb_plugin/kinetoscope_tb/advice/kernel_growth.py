@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.gather import NONE, scatter_add
 from ..arrays.intervals import Ints
 from ..measures.calls.kernel_work import KernelWork
 from .facts import LEAST_SHARE, Facts
@@ -38,8 +39,11 @@ class KernelGrowth:
         distinct, operator = np.unique(names, return_inverse=True)
         of_kernel = operator[work.group]
         step = facts.trace.device_events["step"].to_numpy()[facts.kernel_rows]
-        times = np.zeros((distinct.size, facts.length.size), np.int64)
-        np.add.at(times, (of_kernel[is_free], step[is_free]), facts.kernels["dur_ns"].to_numpy()[is_free])
+        steps = facts.length.size
+        index = np.where(is_free, of_kernel * steps + step, NONE)
+        times = scatter_add(index, facts.kernels["dur_ns"].to_numpy(), distinct.size * steps).reshape(
+            distinct.size, steps
+        )
         first = np.array([_at_first(facts, own) for own in times])
         more = np.where(first[:, None] > 0, np.maximum(times - first[:, None], 0), 0).astype(np.int64)
         grows = first > 0

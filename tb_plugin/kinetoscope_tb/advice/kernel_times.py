@@ -13,11 +13,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, category_codes, group_rows, number_rows_alike
+from ..arrays.gather import NONE, category_codes, number_rows_alike, scatter_add
+from ..arrays.native import Function
 from ..measures.calls.kernel_work import KernelWork
 from ..measures.time.idle import axes
 from .facts import Facts
 from .spread import growth
+
+_find_occurrences = Function("occurrences")
+_find_overlaps_of_neighbors = Function("overlaps_of_neighbors")
 
 _FEWEST = 5  # equal calls
 _FASTEST = 0.1  # quantile
@@ -54,13 +58,15 @@ class KernelTimes:
         dur, is_compared, fastest = (calls[name].to_numpy() for name in ("dur_ns", "is_compared", "fastest"))
         step = facts.trace.device_events["step"].to_numpy()[facts.kernel_rows]
         part = _parts(facts, step, is_compared)
-        time, least = (np.bincount(part[is_compared], values[is_compared]) for values in (dur, fastest))
+        index = np.where(is_compared, part, NONE)
+        parts = int(index.max(initial=NONE)) + 1
+        time, least = (scatter_add(index, values.astype(np.int64), parts) for values in (dur, fastest))
         slow_down = time / np.maximum(least, 1)
         is_slower = dur > _SLOWER * fastest
-        in_slow_part = np.append(slow_down, 0)[np.where(is_compared, part, -1)] > _SLOWER
+        in_slow_part = np.append(slow_down, 0)[index] > _SLOWER
         is_explained = (is_slower & in_slow_part).sum() >= _MOST * max(is_slower.sum(), 1)
         is_explained = bool(is_explained and _are_most_kinds(calls, is_slower))
-        has_calls = np.bincount(part[is_compared]) > 0
+        has_calls = np.bincount(part[is_compared], minlength=parts) > 0
         is_enough = is_compared.sum() >= _FEWEST_IN_PART * max(has_calls.sum(), _FEWEST_PARTS)
         is_enough &= has_calls.sum() >= _FEWEST_PARTS
         return cls(fastest, is_slower & bool(is_explained and is_enough), slow_down[has_calls])
@@ -93,9 +99,8 @@ def _equal_calls(facts: Facts, work: KernelWork) -> pl.DataFrame:
 
 def _occurrences(number: NDArray[np.int32]) -> NDArray[np.int32]:
     """How often each number came before."""
-    rows, begins = group_rows(number)
-    occurrence = np.empty(rows.size, np.int32)
-    occurrence[rows] = np.arange(rows.size) - np.repeat(begins, np.diff(begins, append=rows.size))
+    occurrence = np.empty(number.size, np.int32)
+    _find_occurrences(number, np.zeros(int(number.max(initial=NONE)) + 1, np.int32), occurrence)
     return occurrence
 
 
@@ -132,10 +137,7 @@ def _alone(facts: Facts) -> NDArray[np.bool_]:
     """Which kernels run while no other row of device_events runs on their device, but for a moment."""
     events = facts.trace.device_events
     start, dur = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    is_alone = np.empty(events.height, bool)
+    overlap = np.empty(events.height, np.int64)
     for _, _, rows in axes(facts.trace, "device"):
-        begin, end, overlap = start[rows], start[rows] + dur[rows], np.zeros(rows.size, np.int64)
-        overlap[1:] += np.maximum(np.maximum.accumulate(end)[:-1] - begin[1:], 0)
-        overlap[:-1] += np.maximum(end[:-1] - begin[1:], 0)
-        is_alone[rows] = overlap <= _ALONE * dur[rows]
-    return np.asarray(is_alone[facts.kernel_rows])
+        _find_overlaps_of_neighbors(start, dur, rows, overlap)
+    return np.asarray((overlap <= _ALONE * dur)[facts.kernel_rows])

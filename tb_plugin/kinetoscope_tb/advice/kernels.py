@@ -77,15 +77,15 @@ class _Kernels:
     is_free: Mask
     is_slow_float: Mask
 
-    @property
-    def family(self) -> NDArray[np.str_]:
-        """The family of each kernel."""
-        names = np.array([group.family for group in self.work.groups])
-        return names[self.work.group]
-
     def of_groups(self, groups: Sequence[int]) -> Mask:
         """The free kernels of some groups, by their numbers."""
-        return self.is_free & np.isin(self.work.group, groups)
+        is_chosen = np.zeros(len(self.work.groups), bool)
+        is_chosen[np.array(groups, np.int64)] = True
+        return self.is_free & is_chosen[self.work.group]
+
+    def of_family(self, family: str) -> Mask:
+        """The free kernels of a family."""
+        return self.of_groups([number for number, group in enumerate(self.work.groups) if group.family == family])
 
     def lengths(self, mask: Mask) -> Ints:
         """How long any of the chosen kernels runs, per step."""
@@ -293,6 +293,8 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     """Operators of a family that run below half of their roof."""
     facts, groups = kernels.facts, kernels.work.groups
     numbers = _far_below(kernels, family)
+    if not numbers:
+        return
     is_chosen = kernels.of_groups(numbers)
     lengths = kernels.lengths(is_chosen)
     slow_groups = [groups[number] for number in numbers]
@@ -300,7 +302,7 @@ def _below_roof(kernels: _Kernels, family: str) -> Iterator[Advice]:
     roof_ns = sum(group.roof_ns or 0.0 for group in slow_groups)
     fraction = roof_ns / max(time_ns, 1)
     saved_ns = (lengths * (1 - min(1.0, fraction))).astype(np.int64)
-    if not numbers or not (facts.is_worth(lengths, _LEAST) or facts.is_worth(saved_ns, _LEAST_SAVED)):
+    if not (facts.is_worth(lengths, _LEAST) or facts.is_worth(saved_ns, _LEAST_SAVED)):
         return
     kernels.claim(is_chosen)
     rule = "elementwise_below_roof" if family == "memory" else f"{family}_below_roof"
@@ -345,9 +347,11 @@ def _concurrent_share(kernels: _Kernels, mask: Mask) -> float:
     is_other = (trace.device_events["kind"] == "kernel").to_numpy() & ~is_chosen
     shared_ns = whole_ns = 0
     for _, _, of_device in axes(trace, "device"):
-        device = trace.device_events.select(pl.col("start_ns", "dur_ns").gather(of_device))
-        start, end = intervals_of(device, is_chosen[of_device])
-        shared_ns += int(length_within(intervals_of(device, is_other[of_device]), start, end).sum())
+        device, masks = trace.device_events.select("start_ns", "dur_ns"), (is_chosen, is_other)
+        if of_device.size < device.height:
+            device, masks = device[of_device], (is_chosen[of_device], is_other[of_device])
+        (start, end), others = (intervals_of(device, mask) for mask in masks)
+        shared_ns += int(length_within(others, start, end).sum())
         whole_ns += int((end - start).sum())
     return shared_ns / whole_ns if whole_ns else 0.0
 
@@ -361,14 +365,20 @@ def _is_of(group: Group, family: str) -> bool:
 
 def _far_below(kernels: _Kernels, family: str) -> list[int]:
     """The groups of a family that are worth naming, the longest first."""
+    with_roof = [
+        (number, group, group.roof_frac)
+        for number, group in enumerate(kernels.work.groups)
+        if _is_of(group, family) and group.roof_frac is not None and group.call_ns >= TINY_NS
+    ]
+    if not with_roof:
+        return []
     in_float, free = (
         set(np.flatnonzero(np.bincount(kernels.work.group[mask])).tolist())
         for mask in (kernels.is_slow_float, kernels.is_free)
     )
     numbers = []
-    for number, group in enumerate(kernels.work.groups):
-        fraction = group.roof_frac
-        if number not in free or not _is_of(group, family) or fraction is None or group.call_ns < TINY_NS:
+    for number, group, fraction in with_roof:
+        if number not in free:
             continue
         # lower precision saves up to 1 - 1 / FASTER: more than the way to a roof that is nearer
         least = 1 / FASTER if number in in_float else _FAR_BELOW
@@ -410,7 +420,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
     where it waits for less, but for more than half of that, the gaps between them count, too.
     """
     facts = kernels.facts
-    is_chosen = kernels.is_free & (kernels.family == "elementwise")
+    is_chosen = kernels.of_family("elementwise")
     lengths = kernels.lengths(is_chosen)
     group_ns = np.bincount(
         kernels.work.group[is_chosen], facts.kernels["dur_ns"].to_numpy()[is_chosen], len(kernels.work.groups)
@@ -546,7 +556,7 @@ _MOVES = {
 def _conversions(kernels: _Kernels, family: str) -> Iterator[Advice]:
     """Kernels that only convert or reorder; those for channels last have their own rule."""
     facts = kernels.facts
-    is_chosen = kernels.is_free & (kernels.family == family)
+    is_chosen = kernels.of_family(family)
     lengths = kernels.lengths(is_chosen)
     if not facts.is_worth(lengths, _MOVED):
         return

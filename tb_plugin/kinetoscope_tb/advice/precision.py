@@ -23,6 +23,8 @@ from ..measures.time.breakdown import intervals_of
 from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.tensor_cores import is_matrix_op
+from ..trace.results import once_per_trace
+from ..trace.row_filters import name_mask
 from .facts import Facts
 from .model import Advice, Candidate, ClearedTopic, OpenQuestion
 
@@ -73,7 +75,7 @@ def slow_floats(facts: Facts) -> NDArray[np.bool_]:
     units = _matrix_units(facts)
     if units is None or not units.name:
         return np.zeros(facts.kernels.height, bool)
-    return _in_float(facts, facts.kernels, units)[0]
+    return _in_float(facts, units)[0]
 
 
 def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
@@ -96,7 +98,7 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
             f"whether {units.name} are used", f"{part} of the kernel time is in kernels with unknown names"
         )
         return
-    in_float, is_untyped = _in_float(facts, kernels, units)
+    in_float, is_untyped = _in_float(facts, units)
     untyped_ns = int(kernels["dur_ns"].filter(pl.Series(is_untyped)).sum())
     if untyped_ns > _MOST_UNKNOWN * total:
         part = text.percent(untyped_ns / total)
@@ -155,6 +157,7 @@ def _remedy(units: _Units, *, is_training: bool) -> str:
     return f"Compute in mixed precision: `torch.autocast('cuda', torch.float16)`{scaler}."
 
 
+@once_per_trace
 def image_layouts(facts: Facts) -> NDArray[np.bool_]:
     """Of each kernel, whether it only changes the memory layout of images."""
     return map_categories(facts.kernels["name"], lambda name: bool(_LAYOUT.search(name)))
@@ -184,16 +187,20 @@ def channels_last(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice]:
     )
 
 
+@once_per_trace
 def _matrix_units(facts: Facts) -> _Units | None:
     """The weakest matrix units among the devices that ran kernels; None if those of any device are unknown."""
     devices = Devices.of(facts.trace.meta)
     runs_hip = bool(facts.trace.launches["name"].unique().cast(pl.String).str.starts_with("hip").any())
     units_of_devices: list[_Units] = []
-    for (device,), kernels in facts.kernels.select("device", "tensor_cores", "name").group_by("device"):
+    is_on_units = facts.kernels["tensor_cores"] == "yes"
+    for device in facts.kernels["device"].unique(maintain_order=True):
         properties = devices.facts(int(device))
         capability = _numbers(properties.compute_capability)
         name = properties.name or ""
-        on_units = kernels.filter(pl.col("tensor_cores") == "yes")["name"].unique().cast(pl.String)
+        on_units = (
+            facts.kernels["name"].filter(is_on_units & (facts.kernels["device"] == device)).unique().cast(pl.String)
+        )
         if _AMD.search(name) or runs_hip:
             units = _of_amd(name, capability, uses_them=not on_units.is_empty())
         elif _WITHOUT.search(name):
@@ -239,29 +246,32 @@ def _multiplies_matrices(kernel: str) -> bool:
     return bool(_MATRIX_KERNEL.search(kernel)) and not _LAYOUT.search(kernel)
 
 
-def _in_float(facts: Facts, kernels: pl.DataFrame, units: _Units) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+@once_per_trace
+def _in_float(facts: Facts, units: _Units) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(kernels that multiply float matrices at a low rate, kernels that may do so: with unknown input types).
 
     The input types of a matmul decide, then the kernel's own name, whichever operator launched it: compiled code and
     custom operators have names of their own. Without either, a matmul outside tensor cores counts as float; on units
     that run floats it is unknown.
     """
-    host = facts.trace.all_host_events
-    op = kernels["op"].to_numpy()
-    could = gather(map_categories(host["name"], is_matrix_op), op, missing=False)
+    host, kernels = facts.trace.all_host_events, facts.kernels
     has_matrix_name = map_categories(kernels["name"], _multiplies_matrices)
-    is_float = gather(
-        map_categories(host["input_types"], _is_float, missing=not units.is_slow_in_float), op, missing=False
+    of_op = (
+        name_mask(host["name"], is_matrix_op),
+        map_categories(host["input_types"], _is_float, missing=not units.is_slow_in_float),
+        host["input_types"].is_not_null().to_numpy(),
     )
-    is_typed = gather(host["input_types"].is_not_null().to_numpy() | (not units.is_slow_in_float), op, missing=False)
+    bits = np.packbits(of_op, axis=0, bitorder="little")[0]
+    could, is_float, has_types = np.unpackbits(
+        gather(bits, kernels["op"].to_numpy(), missing=0)[None], axis=0, bitorder="little", count=3
+    ).view(bool)
     is_slow = has_matrix_name & ((kernels["tensor_cores"] == "no").to_numpy() | units.is_slow_in_float)
     floats, others = (
         map_categories(kernels["name"], partial(_is_labelled, formats)) for formats in (_FLOAT, _OTHER_FORMATS)
     )
-    has_types = could & gather(host["input_types"].is_not_null().to_numpy(), op, missing=False)
     by_kernel = floats | (~others & could & is_float)
-    is_unknown = ~(floats | others) & ~(could & is_typed)
-    return is_slow & np.where(has_types, is_float, by_kernel), is_slow & is_unknown
+    is_unknown = ~(floats | others) & ~(could & (has_types | (not units.is_slow_in_float)))
+    return is_slow & np.where(could & has_types, is_float, by_kernel), is_slow & is_unknown
 
 
 def _is_labelled(formats: frozenset[str], kernel: str) -> bool:

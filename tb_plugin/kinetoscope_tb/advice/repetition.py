@@ -19,6 +19,7 @@ from ..measures.time.threads import main_thread
 from ..names import text
 from ..names.kernels import step_number
 from ..names.python_frames import function_name
+from ..trace.results import once_per_trace
 from .facts import Facts
 from .faults import UNKNOWN, lacks_launches, link_launches, why_unknown
 from .model import Advice
@@ -52,6 +53,7 @@ class Gap(NamedTuple):
     numbers: list[int]
 
 
+@once_per_trace
 def repeated_gaps(facts: Facts, causes: tuple[str, ...]) -> list[Gap]:
     """The gaps that recur, by the time that any of some causes explains in them, the largest first.
 

@@ -108,10 +108,7 @@ def _error_of_mean(per_step: Ints) -> float:
 
 def _error_ns(facts: Facts, explanation: Explanation) -> float:
     """By how much the average step is longer or shorter when it is timed again."""
-    path = explanation.path
-    is_on_device = np.isin(path["class"].to_numpy(), list(ON_DEVICE))
-    length = (path["end_ns"] - path["start_ns"]).to_numpy()
-    share = length[is_on_device].sum() / max(1, length.sum())
+    share = explanation.share_on_device
     return float(facts.usual_step_ns * (OF_DEVICES * share + OF_HOST * (1 - share)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..trace import Diagnostic, Trace
 from ..trace.results import once_per_trace
-from .advice import advice
+from .advice import advice, findings
 from .facts import Facts
 from .model import Advice
 
@@ -36,8 +37,12 @@ class TraceAdvice:
 
 
 @once_per_trace
-def trace_advice(trace: Trace, diagnostics: tuple[Diagnostic, ...]) -> TraceAdvice:
-    """Return the advice about a trace, given its diagnostics."""
+def trace_advice(trace: Trace, diagnose: Callable[[Trace], Sequence[Diagnostic]]) -> TraceAdvice:
+    """Return the advice about a trace; `diagnose` returns its diagnostics.
+
+    The rules come first: of a large trace another thread computes the diagnostics, and the graph, meanwhile.
+    """
     facts = Facts(trace)
-    claims = tuple(advice(facts, diagnostics))
+    findings(facts)
+    claims = tuple(advice(facts, diagnose(trace)))
     return TraceAdvice(claims, facts.step_ns, facts.usual_step_ns, facts.is_counted)

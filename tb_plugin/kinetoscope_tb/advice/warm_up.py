@@ -21,6 +21,7 @@ from ..measures.time.idle_causes import SLOW_LAUNCH_NS
 from ..names import text
 from ..names.calls import allocates
 from ..names.compiled_code import is_compilation
+from ..trace.row_filters import name_mask
 from .compiled_code import compilations
 from .facts import LEAST_SHARE, LOADING_NS, Facts
 from .model import Advice
@@ -199,7 +200,7 @@ def _first_time_work(facts: Facts) -> dict[str, Intervals]:
     host, launches, others = trace.host_events, trace.launches, trace.others
     loads = [intervals_of(f, map_categories(f["name"], lambda n: bool(_LOADS.search(n)))) for f in (launches, others)]
     return {
-        "compiling": intervals_of(host, map_categories(host["name"], is_compilation)),
+        "compiling": intervals_of(host, name_mask(host["name"], is_compilation)),
         "loading code": merge(loads),
         "taking device memory": intervals_of(launches, map_categories(launches["name"], allocates)),
     }

@@ -49,7 +49,7 @@ def recording_answer(trace: Trace, views: Views, frames_of: FramesOf) -> Answer:
     """
     names = list(_views(trace))
     frames_in_order = frames_of(trace, [views[view] for view in names])
-    findings = None if has_snapshot(trace) else trace_advice(trace, tuple(diagnose(trace)))
+    findings = None if has_snapshot(trace) else trace_advice(trace, diagnose)
     frames = dict(zip(names, frames_in_order, strict=True))
     with_rows = {view: frame for view, frame in frames.items() if frame is not None and not frame.is_empty()}
     rows = {view: rows_of(frame, _MOST_ROWS.get(view)) for view, frame in with_rows.items()}

@@ -24,8 +24,17 @@ _MOST_KEYS = 1 << 62
 _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faster than a table
 
 
-def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False) -> NDArray[Any]:
-    """Return `answer(name)` for each row of an enum column, computed once per name that occurs."""
+def map_categories(
+    names: pl.Series, answer: Callable[[str], Any], *, missing: Any = False, alike: str = ""
+) -> NDArray[Any]:
+    """Return `answer(name)` for each row of an enum column, computed once per name that occurs.
+
+    Args:
+        names: The column.
+        answer: The answer for a name.
+        missing: The answer for null.
+        alike: A regular expression: names that it matches have the same answer, computed once for all of them.
+    """
     categories = names.dtype.categories  # type: ignore[attr-defined]
     physical = names.to_physical()
     if physical.null_count():
@@ -34,9 +43,16 @@ def map_categories(names: pl.Series, answer: Callable[[str], Any], *, missing: A
     occurs = np.zeros(len(categories) + 1, bool)
     _mark_codes(codes.view(np.uint8), codes.itemsize, occurs.view(np.uint8))
     present = np.flatnonzero(occurs[:-1])
+    example, is_alike = present[:0], np.zeros(len(categories), bool)
+    if alike:
+        is_alike = categories.str.contains(alike).to_numpy()
+        example = present[is_alike[present]][:1]
+        present = np.append(present[~is_alike[present]], example)
     answers = np.array([*map(answer, categories[present].to_list()), missing])
     by_code = np.full(occurs.size, answers[-1], answers.dtype)
     by_code[present] = answers[:-1]
+    if example.size:
+        by_code[:-1][is_alike] = by_code[example]
     rows = np.empty(codes.size, answers.dtype)
     if answers.dtype == bool:
         _answers_of_codes(codes.view(np.uint8), codes.itemsize, by_code, rows.view(np.uint8))

@@ -42,6 +42,8 @@ def union_of_rows(start: Ints, dur: Ints, mask: NDArray[np.bool_] | None = None)
     """The same of rows that last `dur` each, or of those chosen: fast where they come in a few runs sorted by start."""
     where = np.empty(0, bool) if mask is None else mask
     size = start.size if mask is None else int(np.count_nonzero(mask))
+    if not size:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     starts, ends, first = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(_MOST_RUNS + 1, np.int64)
     runs = _unite_runs(start, dur, where, starts, ends, first)
     if runs < 0:
@@ -153,12 +155,14 @@ def cut(start: Ints, end: Ints, spans: Intervals) -> tuple[NDArray[np.int64], In
     Returns (interval, start, end, span) of each piece, in the order of the intervals and of time; span is -1 for a
     piece that lies in none. Empty intervals have no piece.
     """
-    no_starts, numbers = np.empty(0, np.int64), np.empty(0, np.int32)
-    size = _cut_at_spans(start, end, *spans, no_starts, no_starts, no_starts, numbers)
-    piece, begins, ends = (np.empty(size, np.int64) for _ in range(3))
-    span = np.empty(size, np.int32)
-    _cut_at_spans(start, end, *spans, piece, begins, ends, span)
-    return piece, begins, ends, span
+    room = start.size + 2 * spans[0].size  # enough for intervals that don't overlap
+    while True:
+        piece, begins, ends = np.empty((3, room), np.int64)
+        span = np.empty(room, np.int32)
+        size = _cut_at_spans(start, end, *spans, piece, begins, ends, span)
+        if size <= room:
+            return piece[:size], begins[:size], ends[:size], span[:size]
+        room = size
 
 
 def without(intervals: Intervals, other: Intervals) -> Intervals:

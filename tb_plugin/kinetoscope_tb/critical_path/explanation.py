@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from ..trace import Trace
 from ..trace.results import once_per_recording
-from .classes import own_classes
+from .classes import CLASSES, ON_DEVICE, own_classes
 from .graph import Graph
 from .path import critical_path
 from .what_if import WhatIf
@@ -28,6 +30,14 @@ class Explanation:
     path: pl.DataFrame
     what_if: WhatIf
 
+    @cached_property
+    def share_on_device(self) -> float:
+        """Which share of the paths' time is a device's."""
+        is_of_device = np.zeros(len(CLASSES), bool)
+        is_of_device[list(ON_DEVICE)] = True
+        length = (self.path["end_ns"] - self.path["start_ns"]).to_numpy()
+        return float(length[is_of_device[self.path["class"].to_numpy()]].sum() / max(1, length.sum()))
+
 
 @once_per_recording
 def path_explanation(trace: Trace) -> Explanation:
@@ -35,3 +45,11 @@ def path_explanation(trace: Trace) -> Explanation:
     graph = Graph.of(trace)
     parts = own_classes(trace, graph)
     return Explanation(graph, critical_path(trace, graph, parts), WhatIf.of(trace, graph, parts))
+
+
+def explanation_for_advice(trace: Trace) -> Explanation:
+    """The same, with what simulations of advice begin with, whatever it is about."""
+    explanation = path_explanation(trace)
+    what_if = explanation.what_if
+    _ = explanation.share_on_device, what_if.long_host_nodes, what_if.far_places
+    return explanation

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import NONE, gather
 from ..arrays.native import Function
 from ..arrays.nesting import nearest
 from ..measures.recording.server import inference_server
@@ -20,6 +20,7 @@ from ..names.annotations import annotation_name
 from ..names.kernels import is_data_loading
 from ..trace import Trace
 from ..trace.results import once_per_trace
+from ..trace.row_filters import name_mask
 from .graph import Graph
 from .path import events_of_nodes
 
@@ -92,7 +93,7 @@ class Names:
             codes.append(gather(of_text, frame["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()))
             first += categories.len()
         parent = hosts["parent"].to_numpy()
-        loader = nearest(map_categories(hosts["name"], is_data_loading).astype(bool), parent)
+        loader = nearest(name_mask(hosts["name"], is_data_loading), parent)
         op = nearest((hosts["kind"] == "operator").to_numpy(), parent)
         event, call, row = codes
         names, merged_numbers = _merge(trace, texts.tolist(), event[(hosts["kind"] == "annotation").to_numpy()])

@@ -267,7 +267,7 @@ class WhatIf:
     ) -> NDArray[np.int64]:
         """By how much each step ends earlier: [variant, step]."""
         graph, nodes, steps = self.graph, self.graph.nodes, self.recorded.size
-        far, together = self._far_places, max(1, min(_MOST_VALUES // (_REACH + self._far_places.size), variants))
+        far, together = self.far_places, max(1, min(_MOST_VALUES // (_REACH + self.far_places.size), variants))
         room = np.empty((_REACH + far.size) * together, np.int64)
         of_graph = nodes.order, nodes.position, *graph.edges
         of_variants = self.part, _PART_OF_LAG, variant, percents.ravel(), recording, self.window, far, _REACH
@@ -280,7 +280,7 @@ class WhatIf:
         return earlier
 
     @cached_property
-    def _far_places(self) -> Ints:
+    def far_places(self) -> Ints:
         """The places of nodes, in order, that others wait for which come _REACH places later or more."""
         nodes, is_far = self.graph.nodes, np.zeros(self.graph.nodes.time.size, bool)
         _mark_far_places(nodes.order, nodes.position, self.graph.edges[:2], self.window, _REACH, is_far)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ..arrays.gather import map_categories
 from ..trace import Diagnostic, Trace
+from ..trace.row_filters import name_mask
 
 _CALL = "record_param_comms"
 
@@ -22,7 +22,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
 def _incomplete_metadata(trace: Trace) -> Iterator[Diagnostic]:
     """Each call of a collective has its name, its type, its sizes and the size of its group."""
     host = trace.host_events
-    calls = np.flatnonzero(map_categories(host["name"], lambda name: name == _CALL))
+    calls = np.flatnonzero(name_mask(host["name"], lambda name: name == _CALL))
     complete = trace.collectives.filter(
         pl.col("name").is_not_null()
         & pl.col("dtype").is_not_null()

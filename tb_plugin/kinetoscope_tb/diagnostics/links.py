@@ -13,6 +13,7 @@ import polars as pl
 from ..arrays.gather import NONE, map_categories, rows_by_id
 from ..names.text import time
 from ..trace import Diagnostic, Trace
+from ..trace.row_filters import name_mask
 
 _BACKWARD = "autograd::engine::evaluate_function: "
 _FOR_EVENTS = ("Stream Wait Event", "Event Sync")
@@ -33,7 +34,7 @@ def _shared_sequences(trace: Trace) -> Iterator[Diagnostic]:
     Each forward thread counts its own numbers.
     """
     host = trace.host_events
-    is_backward = map_categories(host["name"], lambda name: name.startswith(_BACKWARD))
+    is_backward = name_mask(host["name"], lambda name: name.startswith(_BACKWARD))
     backward = host.select("name", "sequence", "fwd_thread", "offset").filter(
         pl.Series(is_backward) & (pl.col("sequence") >= 0)
     )

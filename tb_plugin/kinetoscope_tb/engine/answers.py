@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from .workers import Workers, is_done
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from ..discovery import TraceFile
@@ -109,7 +110,11 @@ def compute(view: View, subject: Subject, arguments: Mapping[str, object]) -> pl
     Raises:
         BadParameter: The trace has no such phase or step.
     """
-    return Missing(view.hint_for(subject)) if view.is_missing(subject) else view.frame(subject, arguments)
+    if view.is_missing(subject):
+        return Missing(view.hint_for(subject))
+    if view.is_of_advice and subject.meta.events >= LARGE_EVENTS:
+        _compute_meanwhile(subject)
+    return view.frame(subject, arguments)
 
 
 def answer(subject: Subject, view: View, *arguments: tuple[str, object]) -> pl.DataFrame | Missing:
@@ -120,21 +125,33 @@ def answer(subject: Subject, view: View, *arguments: tuple[str, object]) -> pl.D
 def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame | None]:
     """The views of the trace, each computed once for all who ask; None if the trace has no data for it.
 
-    Of a large trace, another thread computes them until they are asked for, and then the graph that advice simulates.
-    Those of others are computed at once: before there is a graph, which takes memory.
+    Of a large trace, another thread computes them until they are asked for, between the diagnostics that advice is
+    judged by and the graph that it simulates. Those of others are computed at once: before there is a graph, which
+    takes memory.
     """
     results = [(trace if view.reads_captures else trace.recording).results for view in views]
     frames = (of_owner.get(answer, view).result() for of_owner, view in zip(results, views, strict=True))
     with_data = (None if isinstance(frame, Missing) else frame for frame in frames)
     if trace.meta.events < LARGE_EVENTS:
         return iter(list(with_data))
-    from ..critical_path.explanation import path_explanation  # modules that few small traces' answers need
-
-    submit = Workers(1).submit
-    for of_owner, view in zip(results, views, strict=True):
-        of_owner.get(answer, view, submit=submit)
-    trace.recording.results.get(path_explanation, submit=submit)
+    of_views = (partial(of_owner.get, answer, view) for of_owner, view in zip(results, views, strict=True))
+    _compute_meanwhile(trace, of_views)
     return with_data
+
+
+def _compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]] = ()) -> None:
+    """Compute what advice about a trace needs late, and some views, in another thread.
+
+    One after another: what is needed before that thread has begun with it is computed at once.
+    """
+    from ..critical_path.explanation import explanation_for_advice  # modules that few small traces' answers need
+    from ..diagnostics.diagnose import diagnose
+
+    workers = Workers(1)
+    graph = partial(explanation_for_advice, trace)
+    jobs: tuple[Callable[[], object], ...] = (partial(diagnose, trace), *of_views, graph)
+    for job in jobs:
+        workers.submit(job)
 
 
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:

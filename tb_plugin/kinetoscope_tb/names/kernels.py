@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from .regex import regex
 
-STEP = regex(r"ProfilerStep#([0-9]{1,18})")
+_STEP = r"ProfilerStep#([0-9]{1,18})"
+STEP, STEPS = regex(_STEP), f"^{_STEP}$"
 _OVERLOAD = regex(r"(\w+::\w+)\.\w+$")
 DATA_LOADING = ("enumerate(DataLoader)#", "enumerate(DataPipe)#")
 

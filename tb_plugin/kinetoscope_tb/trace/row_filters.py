@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, texts
+from ..arrays.gather import NONE, map_categories, texts
+from ..names.kernels import STEPS
 from .model import Trace
 
 Key = Mapping[str, Any]
@@ -24,6 +25,14 @@ def is_equal(values: pl.Series, value: Any) -> NDArray[np.bool_]:
         return np.zeros(values.len(), bool)
     # An expression can also compare with a number that is too large for the column.
     return values.to_frame("value").select(pl.col("value") == pl.lit(value))["value"].fill_null(value=False).to_numpy()
+
+
+def name_mask(names: pl.Series, is_meant: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Which rows of an enum column have a name of which something is true; it must be the same for all steps.
+
+    Long recordings have more names of steps than others.
+    """
+    return np.asarray(map_categories(names, is_meant, alike=STEPS), bool)
 
 
 def rows_where(frame: pl.DataFrame, **values: Any) -> NDArray[np.int32]:

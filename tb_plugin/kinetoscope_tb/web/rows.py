@@ -113,7 +113,7 @@ def _advice_about(trace: Trace, _timeline: Timeline, find: str, words: str) -> l
         is_here = bool(advice.filter) and EVERY_VIEW[advice.view].entry == view.entry
         return is_here and bool(texts_with(advice.filter, [words])[0])
 
-    return advice_about(trace, trace_advice(trace, tuple(diagnose(trace))), events, is_named)
+    return advice_about(trace, trace_advice(trace, diagnose), events, is_named)
 
 
 ROUTES: dict[str, Handler] = {

@@ -22,6 +22,16 @@ def test_a_missing_name_has_the_missing_answer():
     assert map_categories(NAMES, str.upper, missing=None).tolist() == ["B", None, "A", "B"]
 
 
+def test_names_that_are_alike_are_asked_for_once():
+    names = pl.Series(["n1", "b", "n3", None, "n12x"], dtype=pl.Enum(["b", "n0", "n1", "n12x", "n3"]))
+    calls = []
+    answers = map_categories(names, lambda name: calls.append(name) or len(name), missing=-1, alike="^n[0-9]+$")
+    assert answers.tolist() == [2, 1, 2, -1, 4]
+    assert calls == ["b", "n12x", "n1"]
+    assert map_categories(names[1:2], len, alike="^n[0-9]+$").tolist() == [1]
+    assert map_categories(names.head(0), len, alike="^n[0-9]+$").size == 0
+
+
 @pytest.mark.parametrize("number", [3, 300, 70_000])  # polars stores their codes in 1, 2 and 4 bytes
 def test_names_are_answered_by_codes_of_any_width(number):
     codes = np.append(np.arange(number), np.zeros(2, np.int64))

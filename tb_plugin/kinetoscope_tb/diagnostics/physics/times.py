@@ -48,17 +48,17 @@ class Times:
         """Which rows are kernels."""
         return (self.trace.device_events["kind"] == "kernel").to_numpy()
 
-    @cached_property
+    @property
     def queue(self) -> Rows:
         """A number for each pair of device and stream."""
         return queue_numbers(self.trace)
 
-    @cached_property
+    @property
     def queues(self) -> list[Rows]:
         """The rows of each queue, in order of their start."""
         return [rows for _, _, rows in axes(self.trace, "stream")]
 
-    @cached_property
+    @property
     def devices(self) -> list[Rows]:
         """The rows of each device, in order of their start."""
         return [rows for _, _, rows in axes(self.trace, "device")]

@@ -16,6 +16,7 @@ from ...names.device_work import is_view
 from ...names.regex import regex
 from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
+from ...trace.row_filters import name_mask
 from . import limits
 from .times import Times
 
@@ -32,7 +33,7 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     host = trace.host_events
     dur = host["dur_ns"].to_numpy()
     is_op = (host["kind"] == "operator").to_numpy()
-    views = dur[is_op & map_categories(host["name"], is_view).astype(bool)]
+    views = dur[is_op & name_mask(host["name"], is_view)]
     kernels = (times.end - times.start)[times.is_kernel]
     yield from _too_short({"kernels": kernels, "calls that launch kernels": launches, "operators": dur[is_op]})
     yield from _whole_microseconds(kernels)

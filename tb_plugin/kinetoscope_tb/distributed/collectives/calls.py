@@ -19,6 +19,7 @@ from ...arrays.nesting import nearest
 from ...names.collectives import NOT_A_CALL, UNKNOWN, kind_of
 from ...names.kernels import is_queued_communication
 from ...trace import Trace
+from ...trace.row_filters import name_mask
 from ..activity import computation_intervals
 from ..model import CALLS
 from ..process_groups import Groups
@@ -101,7 +102,7 @@ def _call_rows(trace: Trace) -> CallRows:
     with_metadata = np.flatnonzero(is_call & (metadata["host_event"].to_numpy() >= 0)).astype(np.int32)
     op_with_metadata = metadata["host_event"].to_numpy()[with_metadata]
     ranges = _backend_ranges(host)
-    is_comms = map_categories(host["name"], lambda name: name == _COMMS).astype(bool)
+    is_comms = name_mask(host["name"], lambda name: name == _COMMS)
     around = gather(nearest(is_comms, parent), ranges)
     ranges_alone = ~np.isin(around, op_with_metadata) | (around < 0)
     op = np.concatenate([op_with_metadata, np.where(around >= 0, around, ranges)[ranges_alone]])
@@ -138,7 +139,7 @@ def _call_rows(trace: Trace) -> CallRows:
 
 def _backend_ranges(host: pl.DataFrame) -> Rows:
     """A backend's annotations of one call each, such as nccl:all_reduce or gloo:all_reduce."""
-    is_one = map_categories(host["name"], _is_backend_call).astype(bool)
+    is_one = name_mask(host["name"], _is_backend_call)
     return np.flatnonzero(is_one).astype(np.int32)
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.gather import NONE, gather
 from ...arrays.native import Function
 from ...arrays.nesting import nearest
 from ...trace.model import Trace
+from ...trace.row_filters import name_mask
 from ..graphs.attribution import provenance_of_calls
 from .matrix_work import FORMULAS
 
@@ -68,7 +69,7 @@ def matrix_call_of_host_rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np
 
 def _rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     host = trace.all_host_events
-    is_matrix_op = map_categories(host["name"], lambda name: name in FORMULAS).astype(bool)
+    is_matrix_op = name_mask(host["name"], lambda name: name in FORMULAS)
     is_matrix_op &= (host["kind"] == "operator").to_numpy()
     return _rows_to_count(is_matrix_op, host["parent"].to_numpy(), host["name"].to_physical().fill_null(0).to_numpy())
 

@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import gather, map_categories
+from ...arrays.gather import gather
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union_of_rows
 from ...names.kernels import is_data_loading, step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import name_mask
 
 CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other")
 
@@ -27,7 +28,7 @@ def intervals_of(frame: pl.DataFrame, where: NDArray[np.bool_] | None = None) ->
 @once_per_recording
 def loading_ranges(trace: Trace) -> NDArray[np.bool_]:
     """For each host event whether it loads data or waits for them."""
-    return map_categories(trace.host_events["name"], is_data_loading)
+    return name_mask(trace.host_events["name"], is_data_loading)
 
 
 def activities(trace: Trace) -> dict[str, Intervals]:
@@ -40,7 +41,7 @@ def activities(trace: Trace) -> dict[str, Intervals]:
     }
     communicates = host["is_communication"].to_numpy()
     loads = loading_ranges(trace)
-    steps = map_categories(host["name"], lambda name: step_number(name) is not None)
+    steps = name_mask(host["name"], lambda name: step_number(name) is not None)
     executes = ~(communicates | loads | steps)
     inside = gather(executes, host["parent"].to_numpy(), missing=False)  # then its parent covers it
     return {

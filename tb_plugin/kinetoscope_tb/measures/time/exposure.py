@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, without
 from ...names.compiled_code import is_compiled_region
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import name_mask
 from .breakdown import intervals_of, loading_ranges
 from .idle import Rows, Windows
 
@@ -48,7 +48,7 @@ def exposed_on_host(trace: Trace) -> Intervals:
     is_innermost = np.ones(host.height, bool)
     is_innermost[parent[parent >= 0]] = False
     computes = is_innermost & (host["kind"] == "operator").to_numpy() & ~communicates
-    computes &= ~(loading_ranges(trace) | map_categories(host["name"], is_compiled_region))
+    computes &= ~(loading_ranges(trace) | name_mask(host["name"], is_compiled_region))
     return without(intervals_of(host, communicates), intervals_of(host, computes))
 
 

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.gather import NONE, gather
 from ...arrays.intervals import Intervals, merge, without
 from ...arrays.nesting import nearest
 from ...names.compiled_code import is_compilation, is_compiled_graph, is_compiled_region
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import name_mask
 from .breakdown import intervals_of
 
 
@@ -38,15 +39,15 @@ class GraphBreaks(NamedTuple):
 def find_graph_breaks(trace: Trace) -> GraphBreaks:
     """Find the regions that are cut."""
     host = trace.host_events
-    regions = map_categories(host["name"], is_compiled_region)
+    regions = name_mask(host["name"], is_compiled_region)
     parent = host["parent"].to_numpy()
     around = gather(nearest(regions, parent), parent)
     inner = regions & (around != NONE)
     outer = np.zeros(host.height, bool)
     outer[around[inner]] = True
     outer &= around == NONE
-    graphs = map_categories(host["name"], is_compiled_graph) & (nearest(outer, parent) != NONE)
+    graphs = name_mask(host["name"], is_compiled_graph) & (nearest(outer, parent) != NONE)
     if not graphs.any():
         return GraphBreaks(outer, inner, merge([]))
-    compiles = map_categories(host["name"], is_compilation)
+    compiles = name_mask(host["name"], is_compilation)
     return GraphBreaks(outer, inner, without(intervals_of(host, outer), intervals_of(host, graphs | compiles)))

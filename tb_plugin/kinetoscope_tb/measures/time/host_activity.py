@@ -12,6 +12,7 @@ from ...names.calls import may_wait, synchronizes
 from ...names.kernels import step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import name_mask
 from .breakdown import intervals_of, loading_ranges
 from .threads import main_thread
 
@@ -69,7 +70,7 @@ def host_activities(trace: Trace) -> dict[str, Intervals]:
     on_calls = are_meant[launches["thread"].to_numpy()]
     loads = loading_ranges(trace)
     is_op = (host["kind"] == "operator").to_numpy()
-    ranges = ~loads & ~map_categories(host["name"], lambda name: step_number(name) is not None)
+    ranges = ~loads & ~name_mask(host["name"], lambda name: step_number(name) is not None)
     inner = gather(is_op & ranges, host["parent"].to_numpy(), missing=False)
     within = gather(ranges, host["parent"].to_numpy(), missing=False)
     waits = map_categories(launches["name"], synchronizes)

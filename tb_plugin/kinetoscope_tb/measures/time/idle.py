@@ -109,6 +109,9 @@ def axes(trace: Trace, axis: Axis) -> list[tuple[int, int, Rows]]:
 @once_per_recording
 def _rows_by_group(trace: Trace, axis: Axis) -> tuple[Rows, NDArray[np.int64]]:
     """The rows of device_events group by group, each in order, and where in them each group begins."""
+    rows = trace.device_events.height
+    if axis == "worker":
+        return np.arange(rows, dtype=np.int32), np.zeros(min(rows, 1), np.int64)
     return group_rows(queue_numbers(trace) if axis == "stream" else number_rows(trace.device_events, _NAMES[axis]))
 
 
@@ -171,14 +174,11 @@ def whole_gaps(trace: Trace, axis: Axis, windows: Windows, *, with_empty: bool =
     start, dur = (trace.device_events[name].to_numpy() for name in ("start_ns", "dur_ns"))
     rows, first = _rows_by_group(trace, axis)
     span = int(windows.start[0]), int(windows.end[-1])
-    size = 0
-    for _ in range(2):  # first to count them
-        times, numbers = np.empty((2, size), np.int64), np.empty((3, size), np.int32)
-        group, before, after = numbers
-        size = _find_gaps(start, dur, rows, first, *span, with_empty, group, *times, before, after)
-    return WholeGaps(
-        group, times[0], times[1], before, after, *_device_and_stream(trace, axis, rows[first]), rows, first
-    )
+    times, numbers = np.empty((2, rows.size + first.size), np.int64), np.empty((3, rows.size + first.size), np.int32)
+    group, before, after = numbers
+    size = _find_gaps(start, dur, rows, first, *span, with_empty, group, *times, before, after)
+    (begin, end), (group, before, after) = times[:, :size], numbers[:, :size]
+    return WholeGaps(group, begin, end, before, after, *_device_and_stream(trace, axis, rows[first]), rows, first)
 
 
 def gaps(trace: Trace, axis: Axis, windows: Windows) -> pl.DataFrame:

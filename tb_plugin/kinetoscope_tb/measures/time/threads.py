@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, map_categories
+from ...arrays.gather import NONE
 from ...names.kernels import step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import name_mask
 
 _OF_ENGINE = ("autograd::engine::", "torch::autograd::AccumulateGrad")
 """How ranges of the engine begin; torch 1.8 has only the second."""
@@ -22,7 +23,7 @@ def main_thread(trace: Trace) -> int:
     Where neither operators nor launches were recorded, the thread with the longest host events; NONE if there is none.
     """
     host, calls = trace.host_events, trace.launches
-    is_step = map_categories(host["name"], lambda name: step_number(name) is not None).astype(bool)
+    is_step = name_mask(host["name"], lambda name: step_number(name) is not None)
     if is_step.any():
         time_ns = _time_by_thread(trace, host.select("thread", "dur_ns").filter(pl.Series(is_step)), "dur_ns")
     else:
@@ -34,15 +35,15 @@ def main_thread(trace: Trace) -> int:
 
 
 def _time_by_thread(trace: Trace, events: pl.DataFrame, column: str) -> NDArray[np.float64]:
-    time_ns = np.zeros(trace.threads.height)
-    np.add.at(time_ns, events["thread"].to_numpy(), events[column].to_numpy())
-    return time_ns
+    times = events[column].to_numpy().astype(np.float64)
+    return np.asarray(np.bincount(events["thread"].to_numpy(), times, trace.threads.height), np.float64)
 
 
+@once_per_recording
 def autograd_threads(trace: Trace) -> NDArray[np.bool_]:
     """Which threads run backward operators of forward operators of other threads."""
     host = trace.host_events
     is_autograd = np.zeros(trace.threads.height, bool)
-    engine = map_categories(host["name"], lambda name: name.startswith(_OF_ENGINE)).astype(bool)
+    engine = name_mask(host["name"], lambda name: name.startswith(_OF_ENGINE))
     is_autograd[host["thread"].to_numpy()[engine | (host["fwd_thread"].to_numpy() > 0)]] = True
     return is_autograd

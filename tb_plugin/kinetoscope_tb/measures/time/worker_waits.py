@@ -14,6 +14,8 @@ from ...arrays.intervals import length_within
 from ...names.kernels import loads_by_workers
 from ...names.python_frames import is_wait
 from ...trace import Trace
+from ...trace.results import once_per_recording
+from ...trace.row_filters import name_mask
 from .breakdown import intervals_of
 from .threads import main_thread
 
@@ -24,10 +26,11 @@ _MUCH = 0.05  # of the time from one call to the next, if stacks show that a cal
 _VERY_MUCH = 0.2  # of that time without stacks, and no operator meanwhile: a call that doesn't wait is done sooner
 
 
+@once_per_recording
 def worker_waits(trace: Trace) -> NDArray[np.integer]:
     """The calls (rows of host_events, by time) that wait for workers; none if the main thread rarely waits for them."""
     host, thread = trace.host_events, main_thread(trace)
-    is_call = map_categories(host["name"], loads_by_workers) & (host["thread"] == thread).to_numpy()
+    is_call = name_mask(host["name"], loads_by_workers) & (host["thread"] == thread).to_numpy()
     rows = np.flatnonzero(is_call)
     start, dur = host["start_ns"].to_numpy()[rows], host["dur_ns"].to_numpy()[rows]
     order = np.argsort(start, kind="stable")

@@ -70,7 +70,7 @@ class Advice(Table):
 
 def advice(trace: Trace) -> pl.DataFrame:
     """The largest part of the step first, then advice that isn't about time, then what is fine."""
-    all_advice = trace_advice(trace, tuple(diagnose(trace)))
+    all_advice = trace_advice(trace, diagnose)
     rows = [
         (
             a.rule,
@@ -100,5 +100,6 @@ VIEW = View(
     shares=split_gaps_of_devices,
     states_doubts=True,
     reference=Reference(view="view", filter="filter", rule="rule", categories=CATEGORIES),
+    is_of_advice=True,
     reads_captures=True,
 )

@@ -60,7 +60,7 @@ def what_if(trace: Trace, *, less: str | None = None) -> pl.DataFrame:
 
     There are no rows if `less` isn't spelled so, or names a rule that has no row.
     """
-    all_advice = trace_advice(trace, tuple(diagnose(trace)))
+    all_advice = trace_advice(trace, diagnose)
     claims = {advice.rule: advice for advice in all_advice.advice if advice.candidate}
     combinations = [{rule: _DEFAULT} for rule in claims] if less is None else _parse(less, claims)
     facts = Facts(trace)
@@ -134,5 +134,6 @@ VIEW = View(
     needs=has_work,
     hint="No advice about this trace is about something that could take less time, or `less` names none of it.",
     place=Part("overview"),
+    is_of_advice=True,
     reads_captures=True,
 )

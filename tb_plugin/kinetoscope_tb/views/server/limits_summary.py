@@ -57,7 +57,7 @@ def _row(trace: Trace, parts: pl.DataFrame, others: str) -> tuple[object, ...]:
     rate = f"{least}{text.digits(first['tokens'] / first['whole'] * 1e9)} tokens/s" if first["tokens"] else ""
     phase = text.capitalize(phase_words(first))
     rule = "unknown" if first["part"] == NOT_SHOWN else "host" if first["part"].startswith(IDLE) else "device"
-    for advice in trace_advice(trace, tuple(diagnose(trace))).advice:
+    for advice in trace_advice(trace, diagnose).advice:
         if advice.rule in _RULES:
             title = f"{phase}: {rate}. {advice.title}" if rate else advice.title
             return rule, title, f"{advice.evidence}{others}", advice.action, advice.confidence, "limits"
@@ -76,5 +76,6 @@ VIEW = View(
     within="recording",
     needs=has_device_iterations,
     hint="No iterations of a server with work of a GPU were recorded. docs/inference.md says how to record a server.",
+    is_of_advice=True,
     reads_captures=True,
 )
