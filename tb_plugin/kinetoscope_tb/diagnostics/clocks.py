@@ -57,6 +57,6 @@ def _base_time(trace: Trace) -> Iterator[Diagnostic]:
             "clock_not_set",
             1,
             f"According to its clock the trace is from the year {year}: its date is wrong.{source} Times within it are "
-            "right, and collectives that ranks have in common still align their traces; traces of ranks without any can't be "
-            "aligned. Set the machine's clock.",
+            "right, and collectives that ranks have in common still align their traces; traces of ranks without any "
+            "can't be aligned. Set the machine's clock.",
         )
