@@ -14,7 +14,7 @@ from ..advice.facts import LEAST_SHARE
 from ..advice.model import Certainty, Culprit, Transfers
 from ..names import text
 from ..names.collectives import PEER_TO_PEER
-from .late_cause import LATE, LESS_THERE, MOSTLY, OF_HOST, Lateness, with_cause
+from .late_cause import LATE, MOSTLY, OF_HOST, Lateness, less_there, with_cause
 from .late_in_turn import Turns, shared_work, turns, with_shared_work
 from .model import Answer, Claim, RowKey, Rows
 from .pace_of_others import PaceOfOthers, complete_steps
@@ -349,7 +349,7 @@ def _with_turns(
     work, _ = cause
     code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
     title = f"{claim.title} {wait}, when `{work.words}` takes them longer."
-    return replace(claim, title=title, action=LESS_THERE, culprit=code)
+    return replace(claim, title=title, action=less_there(work.words), culprit=code)
 
 
 def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:
