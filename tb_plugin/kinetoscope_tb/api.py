@@ -21,10 +21,10 @@ from .engine.answers import Missing, cached_frames, compute, merge_run_notes
 from .engine.cache import configured_cache
 from .engine.captures import with_captures, with_chosen_captures
 from .engine.comparisons import compute_comparison
-from .engine.doubts import doubt
 from .engine.executors import local_executors
 from .engine.file_processes import FileProcesses
 from .engine.files import open_or_read, write_to_cache
+from .engine.notes import note_of_view
 from .engine.summary_loader import files_of, load_summaries, ranks_of
 from .errors import BadParameter, KinetoscopeError, MissingData, NotFound, TraceError
 from .measures.calls.kernel_names import labels_of_kernels
@@ -132,7 +132,7 @@ class Profile:
             frame = self._in_run(view, frame, arguments)
         display = Display(view.title, view.table.columns, view.table.weight, hint=view.hint)
         if isinstance(subject, Trace):
-            display = replace(display, note=doubt(subject, view), labels=labels_of_kernels(subject))
+            display = replace(display, note=note_of_view(subject, view, *arguments), labels=labels_of_kernels(subject))
         return ViewFrame(frame, display)
 
     def _in_run(self, view: View, frame: pl.DataFrame, arguments: Mapping[str, Any]) -> pl.DataFrame:

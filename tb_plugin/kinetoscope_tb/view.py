@@ -46,6 +46,11 @@ Subject = Any
 """The input of a view: a Trace, or the Ranks of a run."""
 
 
+def chooses_steps(arguments: Iterable[str]) -> bool:
+    """Whether these restrict a view to a server's phase or to one step."""
+    return not set(_OF_STEPS).isdisjoint(arguments)
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One keyword-only argument of a view; it selects rows, never columns.
@@ -325,7 +330,7 @@ class View:
             BadParameter: The trace has no such phase or step.
         """
         own = dict(arguments)
-        if not self.takes_steps or own.keys().isdisjoint(_OF_STEPS):
+        if not self.takes_steps or not chooses_steps(own):
             return subject, own
         phase, step = (own.pop(name, None) for name in _OF_STEPS)
         return restrict_to_steps(subject, self.within, phase, step), own

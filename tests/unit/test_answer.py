@@ -181,9 +181,9 @@ def of_rank(worker, *rules):
 
 def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
-    answer = with_ranks(
-        of_rank("rank0", "communication", "copies"), {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3
-    )
+    communication, copies = of_rank("rank0", "communication", "copies").claims
+    own = replace(of_rank("rank0"), claims=(communication, replace(copies, saving_ns=3 * MS)))
+    answer = with_ranks(own, {"run_advice": late, "stragglers": STRAGGLERS}, EVERY_VIEW, 3)
     assert [claim.title for claim in answer.claims] == [
         *("Rank 2 is late.", "communication. 4 ms of it per step is waiting for rank2.", "copies.")
     ]
@@ -197,6 +197,27 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
         of_rank("rank0", "communication"), {"run_advice": more, "stragglers": STRAGGLERS}, EVERY_VIEW, 3
     )
     assert answer.claims[1].title == "communication. 5 ms of it per step is waiting for rank2."
+
+
+def test_what_is_done_about_a_late_rank_saves_no_more_than_the_wait_for_it():
+    late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
+    own = of_rank("rank0", "communication", "copies")
+    communication, copies = (
+        replace(claim, saving_frac=0.5, saving_low_ns=2 * MS, saving_high_ns=6 * MS) for claim in own.claims
+    )
+    copies = replace(copies, saving_ns=4_500_000)
+    frames = {"run_advice": late, "stragglers": STRAGGLERS}
+    answer = with_ranks(replace(own, claims=(communication, copies)), frames, EVERY_VIEW, 3)
+    assert [(claim.id, claim.saving_ns) for claim in answer.claims[1:]] == [
+        ("copies", 4_500_000),
+        ("communication", 4 * MS),
+    ]
+    claim = answer.claims[2]
+    assert (claim.saving_frac, claim.saving_low_ns, claim.saving_high_ns) == (pytest.approx(0.4), 2 * MS, 4 * MS)
+    then = replace(communication, saving_ns=9 * MS, saving_high_ns=10 * MS)
+    (_, both) = with_ranks(replace(own, claims=(then,)), frames, EVERY_VIEW, 3).claims
+    assert " Then: " in both.action
+    assert both.saving_ns == 9 * MS
 
 
 @pytest.mark.parametrize(
@@ -336,14 +357,17 @@ def test_what_a_stage_waits_for_others_is_the_bubble_of_its_pipeline():
     row = {"rule": "pipeline", "action": "Use more micro-batches.", "confidence": "medium", "filter": None}
     own = of_rank("rank1", "communication")
     claims = tuple(replace(claim, exposure=exposure, saving_ns=6 * MS) for claim in own.claims)
-    actions = []
+    actions, savings = [], []
     for saving_ns, wait_ns in ((5 * MS, 4 * MS), (5 * MS, 2 * MS), (None, 4 * MS)):
         frames = {
             "run_advice": run_rows(**row, title="Stage 1 waits.", saving_ns=saving_ns),
             "rank_steps": steps_of_ranks([10] * 4).with_columns(exposed_wait_ns=pl.lit(wait_ns, pl.Int64)),
         }
         answer = with_ranks(replace(own, claims=claims), frames, EVERY_VIEW, 3)
-        actions += [claim.action for claim in answer.claims if claim.id == "communication"]
+        claim = next(claim for claim in answer.claims if claim.id == "communication")
+        actions.append(claim.action)
+        savings.append(claim.saving_ns)
+    assert savings == [4 * MS, 6 * MS, 6 * MS]
     assert actions == ["Use more micro-batches.", own.claims[0].action, own.claims[0].action]
 
 

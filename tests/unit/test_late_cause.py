@@ -7,7 +7,7 @@ import pytest
 from kinetoscope_tb.advice.model import Culprit
 from kinetoscope_tb.answer.device_work import device_work
 from kinetoscope_tb.answer.host_pace import OperatorPace, operator_paces, slowness
-from kinetoscope_tb.answer.late_cause import LESS_THERE, Lateness, with_cause
+from kinetoscope_tb.answer.late_cause import Lateness, less_there, with_cause
 from kinetoscope_tb.answer.model import Answer, Claim
 from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.answer.step_work import step_work
@@ -73,7 +73,7 @@ def test_the_function_named_is_one_that_takes_the_late_rank_longer_than_others()
     assert named.culprit == Culprit(rank=1, worker="rank1", function=CHECK)
     assert named.title == "Rank 1 is late. Most of what rank 1 takes longer is in `verify (checks.py:11)`."
     assert named.evidence == " In each step `verify (checks.py:11)` takes 2 ms, on rank0 less than 2 % of any step."
-    assert named.action == LESS_THERE
+    assert named.action == less_there("verify (checks.py:11)")
 
 
 def test_a_function_that_all_ranks_run_is_named_where_the_late_rank_takes_longer():
@@ -81,7 +81,7 @@ def test_a_function_that_all_ranks_run_is_named_where_the_late_rank_takes_longer
     named = with_cause(lateness(*both, "the host", own_claim(COLLATE)))
     assert (named.culprit.function, named.action) == (COLLATE, "Shorten it.")
     named = with_cause(lateness(*both))
-    assert (named.culprit.function, named.action) == (COLLATE, LESS_THERE)
+    assert (named.culprit.function, named.action) == (COLLATE, less_there("collate (data.py:44)"))
     assert named.evidence == " In each step `collate (data.py:44)` takes 6 ms, on rank0 4 ms."
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kinetoscope_tb.advice.communication import EVEN_OUT, WAITING
 from kinetoscope_tb.advice.model import Culprit, Exposure, KindOfCalls
-from kinetoscope_tb.answer.late_cause import LESS_THERE
+from kinetoscope_tb.answer.late_cause import less_there
 from kinetoscope_tb.answer.late_in_turn import shared_work, turns
 from kinetoscope_tb.answer.model import Answer, Claim
 from kinetoscope_tb.answer.run import with_ranks, workers_behind
@@ -90,7 +90,7 @@ def test_the_function_that_late_ranks_share_is_named_with_its_remedy():
         "Exposed. 5 ms of it per step is waiting for ranks that are late in turn, when `decode (data.py:30)` takes them longer."
     )
     assert said["communication"].culprit.function == said["no_straggler"].culprit.function == DECODE
-    assert said["communication"].action == said["no_straggler"].action == LESS_THERE
+    assert said["communication"].action == said["no_straggler"].action == less_there("decode (data.py:30)")
     assert "rank1 is late in 2 of 6 steps. In these steps `decode (data.py:30)` takes 5 ms, else 0 ns." in (
         said["no_straggler"].evidence
     )

@@ -47,14 +47,16 @@ _MORE, _LARGER = "with more kernels", "with kernels for other inputs or of other
 _OTHER = "with kernels that no other step has"
 _NUMBER = r"\d+"
 _LESS_OFTEN = (
-    "Do it less often or on less data, an evaluation also without gradients and in larger batches; judge the averages "
-    "without it."
+    "Run `{}` less often or on less data, an evaluation also without gradients and in larger batches; judge the "
+    "averages without it."
 )
 _OF_UPDATES = (
     "An optimizer updates in these steps alone: if gradients are accumulated, judge the averages over whole rounds of "
     "steps; if not, look at why it doesn't in the others, such as gradients that aren't finite."
 )
-_LESS_OFTEN_ON_HOST = "Do it less often, on less data, or in another thread or process; judge the averages without it."
+_LESS_OFTEN_ON_HOST = (
+    "Run `{}` less often, on less data, or in another thread or process; judge the averages without it."
+)
 _EVEN = (
     "If batches are padded to their longest sample, put samples of similar length into a batch, or cap their length; "
     "judge the averages with that in mind."
@@ -74,14 +76,14 @@ class _Extra(NamedTuple):
         clause: What most of it is, as the end of a sentence; empty if that isn't known.
         evidence: How it shows.
         action: What to do about it.
-        spans: When the host launches it; None if only kernels or inputs show it.
+        candidate: What the host does then; None if only kernels or inputs show it.
         culprit: Who does it.
     """
 
     clause: str
     evidence: str
     action: str
-    spans: Intervals | None = None
+    candidate: Candidate | None = None
     culprit: Culprit = Culprit()
 
 
@@ -146,12 +148,12 @@ def longer_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         f"{facts.subject} {computes} {text.time(spread.cost_ns)} longer "
         f"than in the median {facts.noun} of {text.time(median)}, {extra.evidence}{facts.recurs(lengths)}.",
         extra.action,
-        None if extra.spans else facts.mean(lengths),
-        "high" if extra.spans else "medium",
+        None if extra.candidate else facts.mean(lengths),
+        "high" if extra.candidate else "medium",
         "steps",
         "",
         facts.mean(lengths),
-        _candidate(facts, extra.spans) if extra.spans else None,
+        extra.candidate,
         extra.culprit,
     )
 
@@ -170,8 +172,9 @@ def _extra(facts: Facts, lengths: Ints) -> _Extra:
     for words, spans, culprit in _only_there(facts, which):
         is_inside = launched_within(facts.trace, spans)[facts.kernel_rows]
         if facts.kernels["dur_ns"].filter(pl.Series(is_inside, dtype=pl.Boolean)).sum() >= least_ns:
-            action = _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN
-            return _Extra(f", most of it in `{function_name(words)}`", evidence, action, spans, culprit)
+            name = function_name(words)
+            action = _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN.format(name)
+            return _Extra(f", most of it in `{name}`", evidence, action, _candidate(facts, words, spans), culprit)
     rows = _kernels_only_in(facts, which)
     if not has_more_kernels and rows.filter("is_elsewhere")["dur_ns"].sum() >= least_ns:
         return _Extra(", on larger inputs", _LARGER, _EVEN)
@@ -180,7 +183,9 @@ def _extra(facts: Facts, lengths: Ints) -> _Extra:
     if most.is_empty():
         return _Extra("", evidence, _how_to_see(facts, "launches it"))
     kernel = str(most["name"][-1])
-    return _Extra(f", most of it in `{kernel_label(kernel)}`", evidence, _LESS_OFTEN, culprit=Culprit(kernel=kernel))
+    label = kernel_label(kernel)
+    action = _LESS_OFTEN.format(label)
+    return _Extra(f", most of it in `{label}`", evidence, action, culprit=Culprit(kernel=kernel))
 
 
 def _is_update(facts: Facts, spans: Intervals) -> bool:
@@ -222,13 +227,13 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         else f"`{function_name(name)}` takes {facts.of_steps(lengths)}, and runs in no other.",
         f"It takes {text.time(spread.cost_ns)} there{facts.recurs(lengths)}; the median {facts.noun} "
         f"takes {text.time(median)}.",
-        _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN_ON_HOST,
+        _OF_UPDATES if _is_update(facts, spans) else _LESS_OFTEN_ON_HOST.format(function_name(name)),
         None,
         "high",
         "steps",
         "",
         facts.mean(lengths),
-        facts.host_candidate("the work of only some steps", spans),
+        facts.host_candidate(f"`{function_name(name)}`", spans),
         culprit,
     )
 
@@ -277,13 +282,13 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
         f"{text.capitalize(steps)} {takes} {times} times as long as the median {facts.noun}: {reason}.",
         f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
         f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.{besides}",
-        _LESS_OFTEN_ON_HOST if who else _how_to_see(facts, "the host does"),
+        _LESS_OFTEN_ON_HOST.format(function_name(name)) if who else _how_to_see(facts, "the host does"),
         None if who else facts.mean(lengths),
         "high" if who else "medium",
         "gaps",
         "host late",
         facts.mean(lengths) + launched_ns,
-        _candidate(facts, spans) if who else None,
+        _candidate(facts, name, spans) if who else None,
         culprit,
     )
 
@@ -407,9 +412,9 @@ def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
     return None
 
 
-def _candidate(facts: Facts, spans: Intervals) -> Candidate:
+def _candidate(facts: Facts, name: str, spans: Intervals) -> Candidate:
     """What the host does at some times, with all that it launches: without it, none of that would run."""
-    host = facts.host_candidate("the work of only some steps", spans)
+    host = facts.host_candidate(f"`{function_name(name)}`", spans)
     return replace(host, rows=np.flatnonzero(launched_within(facts.trace, spans)))
 
 

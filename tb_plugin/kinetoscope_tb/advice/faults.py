@@ -51,7 +51,8 @@ _LINK_LAUNCHES = (
     "`correlation`."
 )
 _MOSTLY = 0.5
-_SAID_ABOVE = "Part of the recording is missing, as said above"  # by lost_rows, which comes first
+_END_MISSING = "Part of the recording is missing"  # which, lost_rows says in the row above
+_WHEN_WHOLE = "Look again when all of the recording is there."
 
 _NOT_SHOWN = ("unexplained_idle", "not shown")
 _Numbers = frozenset[NumberKind]
@@ -217,7 +218,8 @@ class Faults:
             numbers: Those that it rests on.
             is_end_said: Whether a row above says which faults hide an end.
         """
-        remedies = [fault.remedy for fault, share in self._faults if share and fault.undermines & numbers]
+        faults = [fault for fault, share in self._faults if share and fault.undermines & numbers]
+        remedies = [fault.remedy for fault in faults if not (is_end_said and fault.hides_an_end)] or [_WHEN_WHOLE]
         return Advice(
             RECORDING_FAULTS,
             f"What costs most can't be said: {self._part(numbers)} is doubtful.",
@@ -270,7 +272,7 @@ class Faults:
 
     def _clauses(self, numbers: _Numbers, *, is_end_said: bool = False) -> str:
         faults = [fault for fault, share in self._faults if share and fault.undermines & numbers]
-        texts = (_SAID_ABOVE if is_end_said and fault.hides_an_end else fault.clause for fault in faults)
+        texts = (_END_MISSING if is_end_said and fault.hides_an_end else fault.clause for fault in faults)
         clauses = list(dict.fromkeys(texts))[:_MOST_NAMED]
         return "; ".join([*clauses[:1], *map(text.as_clause, clauses[1:])])
 

@@ -28,7 +28,7 @@ OF_HOST = (
     *("longer_host_steps", "server_function", "missing_graphs"),
 )
 MOSTLY = 0.5  # of what a rank is late by
-LESS_THERE = "Do it less often, on less data, or in another thread or process, or as much of it on all ranks."
+_LESS_THERE = "Run `{}` less often, on less data, or in another thread or process, or as much of it on all ranks."
 _OF_LAUNCHES = ("launch_bound", "optimizer", "host_optimizer", "small_operators", "operator_loop")
 _MORE = 1.02  # times the calls of another rank
 _ON_HOST = (CAUSES["idle_ns"], CAUSES["dataloader_ns"])
@@ -127,6 +127,11 @@ def _with_core_waits(lateness: Lateness) -> Claim:
     return replace(claim, title=title, evidence=evidence, action=own.action)
 
 
+def less_there(name: str) -> str:
+    """What is to do about code that takes some ranks longer."""
+    return _LESS_THERE.format(name)
+
+
 def _core_waits(recording: Answer) -> Claim | None:
     return next((claim for claim in recording.claims if claim.id == "core_waits"), None)
 
@@ -175,7 +180,7 @@ def _with_longer_work(lateness: Lateness) -> Claim:
     work, words = lateness.longer[0]
     code = replace(work.culprit, rank=claim.culprit.rank, worker=claim.culprit.worker)
     title, evidence = _with_place(claim, work.name), f"{claim.evidence} {words}"
-    return replace(claim, title=title, evidence=evidence, action=LESS_THERE, culprit=code)
+    return replace(claim, title=title, evidence=evidence, action=less_there(function_name(work.name)), culprit=code)
 
 
 def _longer_than(

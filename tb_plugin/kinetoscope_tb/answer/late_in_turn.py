@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from ..distributed.imbalance.stragglers import LEAST_ONCE_FRAC
-from .late_cause import LESS_THERE, MOSTLY, longer_there
+from .late_cause import MOSTLY, less_there, longer_there
 from .model import Answer, Claim, Rows
 from .step_work import StepWork
 
@@ -81,4 +81,6 @@ def with_shared_work(claim: Claim, cause: tuple[StepWork, str] | None) -> Claim:
     work, words = cause
     title = f"{claim.title} In the steps in which they are late, `{work.words}` takes longer."
     code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
-    return replace(claim, title=title, evidence=f"{claim.evidence} {words}", action=LESS_THERE, culprit=code)
+    return replace(
+        claim, title=title, evidence=f"{claim.evidence} {words}", action=less_there(work.words), culprit=code
+    )

@@ -84,6 +84,15 @@ class Claim:
         """Whether it says that there is nothing to fix."""
         return self.id in _IN_ORDER
 
+    def at_most(self, most_ns: int) -> Claim:
+        """The claim if it saves no more than this, nor may save more."""
+        if not self.saving_ns:
+            return self
+        saving_ns = min(self.saving_ns, most_ns)
+        frac = None if self.saving_frac is None else self.saving_frac * saving_ns / self.saving_ns
+        low_ns, high_ns = (None if ns is None else min(ns, most_ns) for ns in (self.saving_low_ns, self.saving_high_ns))
+        return replace(self, saving_ns=saving_ns, saving_frac=frac, saving_low_ns=low_ns, saving_high_ns=high_ns)
+
     def values(self) -> dict[str, Any]:
         """The claim as JSON values; `evidence` has its exposure in words."""
         return {name: value for name, value in asdict(self).items() if name != "exposure"}

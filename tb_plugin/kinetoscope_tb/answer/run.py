@@ -14,7 +14,7 @@ from ..advice.facts import LEAST_SHARE
 from ..advice.model import Certainty, Culprit, Transfers
 from ..names import text
 from ..names.collectives import PEER_TO_PEER
-from .late_cause import LATE, LESS_THERE, MOSTLY, OF_HOST, Lateness, with_cause
+from .late_cause import LATE, MOSTLY, OF_HOST, Lateness, less_there, with_cause
 from .late_in_turn import Turns, shared_work, turns, with_shared_work
 from .model import Answer, Claim, RowKey, Rows
 from .pace_of_others import PaceOfOthers, complete_steps
@@ -162,7 +162,7 @@ def with_ranks(
     more_ranks = {"other_ranks": f"… and {text.times(left_out, 'rank')} that took less"} if left_out > 0 else {}
     return replace(
         recording,
-        claims=(*causes, *_at_pace_of_others(list(own), rank_steps, recording), *rest),
+        claims=(*causes, *_in_order_of_savings(list(own), rank_steps, recording), *rest),
         not_said=(*not_said_of(of_run), *recording.not_said),
         sentences={**recording.sentences, **more_ranks},
         rows={**recording.rows, **({"stragglers": rank_rows[:MOST_RANKS]} if rank_rows else {})},
@@ -233,9 +233,8 @@ def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) ->
     for claim in recording.claims:
         own_ns = claim.saving_ns or 0
         is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _PARTLY * own_ns
-        wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
         is_most = wait_ns >= MOSTLY * own_ns
-        yield _after(claim, late, wait, recording.step_noun, is_most=is_most) if is_wait else claim
+        yield _after(claim, late, wait_ns, recording.step_noun, is_most=is_most) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -249,17 +248,24 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, late: list[Claim], wait: str, noun: str, *, is_most: bool) -> Claim:
-    """Communication that waits for late ranks: what to do is what is to do there, and then, if other time is most."""
-    slow = text.enumeration([other.filter for other in late])
+def _after(claim: Claim, late: list[Claim], wait_ns: float, noun: str, *, is_most: bool) -> Claim:
+    """Communication that waits for late ranks: what to do is what is to do there, and then, if other time is most.
+
+    What is done there alone saves no more than the wait: data still have to move.
+    """
+    slow, own_ns = text.enumeration([other.filter for other in late]), claim.saving_ns or 0
+    wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
     title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
     action = f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
-    action += "" if is_most else f" Then: {claim.action}"
-    return replace(claim, title=title, action=action)
+    if is_most:
+        return replace(claim, title=title, action=action).at_most(round(wait_ns))
+    return replace(claim, title=title, action=f"{action} Then: {claim.action}")
 
 
-def _at_pace_of_others(claims: Sequence[Claim], rank_steps: Rows, recording: Answer) -> list[Claim]:
+def _in_order_of_savings(claims: Sequence[Claim], rank_steps: Rows, recording: Answer) -> list[Claim]:
     """The claims, those about the host of a rank that waits for others with what it saves alone, in order of that.
+
+    So are those of the recording, in its order, that save less in the run.
 
     What would save next to nothing then is no claim: the one that says what is in order says so.
     """
@@ -269,12 +275,14 @@ def _at_pace_of_others(claims: Sequence[Claim], rank_steps: Rows, recording: Ans
     least_ns = max(1.0, LEAST_SHARE * (recording.usual_step_ns or recording.step_ns))
     of_others = [bound for claim, bound in zip(claims, bounds, strict=True) if claim is not bound]
     hidden_claims = [bound for bound in of_others if (bound.saving_ns or 0) < least_ns]
+    of_recording = zip(recording.claims, bounds, strict=True)
+    smaller_claims = [bound for claim, bound in of_recording if (bound.saving_ns or 0) < (claim.saving_ns or 0)]
     in_order = [
         _with_hidden(claim, hidden_claims) if claim.is_in_order else claim
-        for claim, bound in zip(claims, bounds, strict=True)
-        if claim is bound
+        for claim in bounds
+        if claim not in smaller_claims
     ]
-    for bound in (bound for bound in of_others if bound not in hidden_claims):
+    for bound in (bound for bound in smaller_claims if bound not in hidden_claims):
         smaller = (
             i
             for i, other in enumerate(in_order)
@@ -297,14 +305,7 @@ def _bounded_by_others(claim: Claim, pace: PaceOfOthers | None, noun: str) -> Cl
     saving_ns = claim.saving_ns
     if pace is None or not saving_ns or not pace.bounds(claim.id, saving_ns):
         return claim
-    most_ns = pace.most_ns
-    evidence = f"{claim.evidence} {pace.words(saving_ns, noun)}"
-    frac = None if claim.saving_frac is None else claim.saving_frac * most_ns / saving_ns
-    low_ns, high_ns = (
-        None if bound is None else min(bound, most_ns) for bound in (claim.saving_low_ns, claim.saving_high_ns)
-    )
-    whole = replace(claim, evidence=evidence, saving_ns=most_ns, saving_frac=frac)
-    return replace(whole, saving_low_ns=low_ns, saving_high_ns=high_ns)
+    return replace(claim, evidence=f"{claim.evidence} {pace.words(saving_ns, noun)}").at_most(pace.most_ns)
 
 
 def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording: Answer) -> Claim:
@@ -323,7 +324,7 @@ def _with_bubble(claim: Claim, of_run: list[Claim], rank_steps: Rows, recording:
     if wait_ns < MOSTLY * (claim.saving_ns or 0):
         return claim
     rest = f"{text.time(wait_ns)} of it per {recording.step_noun} is waiting for other stages of the pipeline."
-    return replace(claim, title=f"{claim.title} {rest}", action=bubble.action)
+    return replace(claim, title=f"{claim.title} {rest}", action=bubble.action).at_most(round(wait_ns))
 
 
 def _with_turns(
@@ -339,6 +340,7 @@ def _with_turns(
         return claim
     if transfers.wait_ns < MOSTLY * (transfers.wait_ns + transfers.transfer_ns):
         return claim
+    claim = claim.at_most(round(transfers.wait_ns))
     if not of_turns:
         return replace(claim, action=WAITING)
     wait = f"{text.time(transfers.wait_ns)} of it per {recording.step_noun} is waiting for ranks that are late in turn"
@@ -347,7 +349,7 @@ def _with_turns(
     work, _ = cause
     code = replace(claim.culprit, function=work.culprit.function, range=work.culprit.range)
     title = f"{claim.title} {wait}, when `{work.words}` takes them longer."
-    return replace(claim, title=title, action=LESS_THERE, culprit=code)
+    return replace(claim, title=title, action=less_there(work.words), culprit=code)
 
 
 def _with_waits(claim: Claim, frames: Frames, worker: str) -> Claim:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..engine.answers import Missing, compute, merge_run_notes
-from ..engine.doubts import doubt
+from ..engine.notes import note_of_view
 from ..measures.calls.kernel_names import labels_of_kernels
 from ..web import encode
 from ..web.json_text import json_text
@@ -59,7 +59,7 @@ def print_view(
                 result = in_run(view, result, RecordingOfRun(listing, file, trace, device_name), arguments)
             elif view.id == "advice" and form == "text" and (note := note_on_others(listing, file)):
                 click.echo(note)
-            _print_answer(view, result, form, rows, labels_of_kernels(trace), doubt(trace, view))
+            _print_answer(view, result, form, rows, labels_of_kernels(trace), note_of_view(trace, view, *arguments))
     else:
         from .ranks import side_by_side  # 35 modules, which one recording doesn't need
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from pathlib import PurePath
 
 import polars as pl
 
+from ..discovery.recency import moment_in
 from ..names.text import time
 from ..trace import Diagnostic, Trace
 
@@ -50,10 +52,11 @@ def _base_time(trace: Trace) -> Iterator[Diagnostic]:
         return
     year = datetime.fromtimestamp(max(trace.origin_ns, 0) / 1e9, timezone.utc).year
     if not _EARLIEST_YEAR <= year <= _LATEST_YEAR:
+        source = " The date that is shown comes from the file's name." if moment_in(PurePath(trace.path).name) else ""
         yield Diagnostic(
             "clock_not_set",
             1,
-            f"According to its clock the trace is from the year {year}: its date is wrong. Times within it are right, "
-            "and collectives that ranks have in common still align their traces; traces of ranks without any can't be "
-            "aligned. Set the machine's clock.",
+            f"According to its clock the trace is from the year {year}: its date is wrong.{source} Times within it are "
+            "right, and collectives that ranks have in common still align their traces; traces of ranks without any "
+            "can't be aligned. Set the machine's clock.",
         )

@@ -27,11 +27,11 @@ from .answers import (
     result_within,
 )
 from .comparisons import compute_changes, compute_comparison, compute_step_difference
-from .doubts import doubt
 from .file_processes import FileProcesses
 from .files import event_in, read_traces
 from .future_cache import FutureCache, Pending
 from .histories import Histories
+from .notes import note_of_view
 from .parsed_files import ParsedFiles
 from .read_queue import NotNeeded
 from .run_cache import RunCache
@@ -278,15 +278,15 @@ class Engine:
         """What views begin with is about what was recorded alone."""
         return None if shares is None else self._traces.result(file, trace.recording, shares, most=None)
 
-    def doubt(self, view: View, file: TraceFile) -> str:
-        """Which part of a view's numbers is doubtful, and why; empty if the recording has no fault that matters to it.
+    def note(self, view: View, file: TraceFile, arguments: Mapping[str, object]) -> str:
+        """Which part of the recording a view is of, and which of its numbers are doubtful; empty: nothing to say.
 
         Raises:
             TraceError: The file can't be used.
             NotReady: It isn't computed yet.
         """
         recording = self.trace(file, reads_captures=False).recording
-        result = self._traces.result(file, recording, doubt, view)
+        result = self._traces.result(file, recording, note_of_view, view, *arguments)
         return result_within(result, self._patience_s, "analyzing")
 
     def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[[Trace], object]]]) -> None:

@@ -185,7 +185,7 @@ def _view(engine: Engine, request: Request) -> object:
     engine.prepare(file, _shared_results)
     if view.id == WHAT_IF and not isinstance(frame, Missing) and _has_other_workers(engine, file):
         frame = _what_if_in_run(engine, file, frame, arguments)
-    return encode.view_answer(view, frame, engine.doubt(view, file))
+    return encode.view_answer(view, frame, engine.note(view, file, arguments))
 
 
 def _what_if_in_run(engine: Engine, file: TraceFile, frame: pl.DataFrame, arguments: Mapping[str, Any]) -> pl.DataFrame:

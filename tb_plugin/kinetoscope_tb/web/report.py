@@ -21,7 +21,7 @@ from ..answer.recording import recording_answer
 from ..answer.run import run_answer
 from ..discovery import Listing
 from ..engine.answers import Missing, cached_frames, compute, merge_run_notes
-from ..engine.doubts import doubt
+from ..engine.notes import note_of_view
 from ..errors import KinetoscopeError, TraceError
 from ..names import text
 from ..names.text import visible
@@ -168,7 +168,7 @@ def _answer(
         result = what_if_in_run(
             result, None, file.worker, rank_steps, lambda name, less: EVERY_VIEW[name].frame(subject, less)
         )
-    notes = [doubt(subject, view)] if isinstance(subject, Trace) else []
+    notes = [note_of_view(subject, view, *choice)] if isinstance(subject, Trace) else []
     most = most_rows * MORE_FOR_CURVES if isinstance(view.table.picture, Lines) else most_rows
     first_rows = result.head(most)
     if parent := parent_column(view.table.picture):

@@ -41,6 +41,8 @@ def test_an_evaluation_is_a_claim_about_its_step_and_function():
         "Step 4 takes 3.99 times as long as the median step: it does more work, most of it in `validate (eval.py:21)`."
     )
     assert claim.saving_ns == pytest.approx(1.5 * MS, rel=0.05)
+    assert claim.action.startswith("Run `validate (eval.py:21)` less often or on less data, ")
+    assert claim.candidate.words == "`validate (eval.py:21)`"
 
 
 def test_several_steps_are_named_together():
@@ -79,6 +81,7 @@ def test_on_the_host_a_function_that_runs_in_some_steps_alone_is_told(rare):
     )
     assert (claim.rule, claim.confidence) == ("longer_host_steps", "high")
     assert claim.culprit.function == "train.py(20): validate"
+    assert claim.action.startswith("Run `validate (train.py:20)` less often, on less data, ")
     assert claim.saving_ns == 20 * MS * len(rare) / 10
 
 

@@ -276,7 +276,8 @@ def test_what_is_lost_is_said_once_where_advice_is_withheld_for_it():
     withheld = next(row for row in rest if row.rule == "recording_faults")
     assert first.title.startswith("The file ends amid its events")
     assert "The file ends" not in withheld.evidence
-    assert withheld.evidence.startswith("Part of the recording is missing, as said above.")
+    assert withheld.evidence.startswith("Part of the recording is missing. ")
+    assert withheld.action == "Look again when all of the recording is there."
 
 
 def test_a_file_that_ends_before_the_first_row_of_a_device_does_not_say_that_none_was_recorded():

@@ -132,7 +132,7 @@ def test_ranges_on_several_threads_have_no_share_of_the_time_which_their_sum_may
     builder.launch(200, 5, 1).kernel("k", 210, 10, 1)
     assert sentence(builder)[:2] == (
         "`load`, the program's only range, takes the host 200 ns in 2 calls on 2 threads.",
-        "No work of a GPU is launched in it. A call takes 100 ns on average, the longest 100 ns.",
+        "It launches no work on the GPU. A call takes 100 ns on average, the longest 100 ns.",
     )
 
 

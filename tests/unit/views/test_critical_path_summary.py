@@ -38,6 +38,21 @@ def test_without_a_device_the_host_is_not_set_apart():
     assert "longest stretch" not in row["evidence"]
 
 
+def test_communication_on_the_path_of_one_rank_may_be_waiting():
+    built = TraceBuilder().step(1, 0, 100).launch(0, 10, 1).kernel("ncclDevKernel_AllReduce_Sum_bf16", 20, 900, 1)
+    (row,) = critical_path_summary(built.build()).rows(named=True)
+    assert row["rule"] == "communication"
+    assert " It may include waits for other ranks: where these are recorded, *All ranks* has " in row["evidence"]
+    (alone,) = critical_path_summary(TraceBuilder().step(1, 0, 1000).op("aten::mm", 0, 900).build()).rows(named=True)
+    assert "other ranks" not in alone["evidence"]
+
+
+def test_the_name_of_a_data_loader_is_not_cut():
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    (row,) = critical_path_summary(TraceBuilder().step(1, 0, 1000).annotation(name, 0, 900).build()).rows(named=True)
+    assert row["title"] == f"90 % of the critical path is `{name}`."
+
+
 def test_the_steps_of_a_server_are_called_iterations():
     built = TraceBuilder().annotation("step[DECODE bs=4]", 0, 1000).op("aten::mm", 0, 200)
     (row,) = critical_path_summary(built.launch(150, 10, 1).kernel("k", 200, 700, 1).build()).rows(named=True)

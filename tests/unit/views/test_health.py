@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from kinetoscope_tb.diagnostics.diagnose import diagnose
@@ -254,6 +256,18 @@ def test_the_environment_says_what_the_file_says():
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "says"), [("rank0.1700000000000.pt.trace.json", True), ("built.pt.trace.json", False)]
+)
+def test_a_date_of_a_file_whose_clock_was_not_set_comes_from_its_name(name, says):
+    unset = healthy()
+    unset.base_ns = 10**9
+    found = health(replace(unset.build(), path=f"/1700000000001/{name}"))
+    (consequence,) = found.filter(rule="clock_not_set")["consequence"]
+    assert consequence.startswith("According to its clock the trace is from the year 1970: its date is wrong. ")
+    assert (" The date that is shown comes from the file's name. " in consequence) == says
+
+
 def sentence(builder):
     return health_summary(builder.build()).select("rule", "title", "evidence").rows()
 
@@ -308,8 +322,11 @@ def test_only_options_that_were_on_are_said_to_slow_recording(options, remedy):
 
 def test_without_doubt_the_sentence_says_what_the_most_serious_level_means():
     overlapping = healthy().op("b", 55, 20)
-    consequence = health(overlapping.build())["consequence"][0]
-    assert sentence(overlapping) == [("warning", "Some numbers of this recording are off or missing.", consequence)]
+    assert sentence(overlapping) == [("warning", "Something in this recording is off or missing.", "1 warning below.")]
+    both = TraceBuilder().step(1, 0, 100).op("a", 10, 50).op("b", 55, 20)
+    assert sentence(both) == [
+        ("warning", "Something in this recording is off or missing.", "1 warning and 3 notes below.")
+    ]
     assert sentence(TraceBuilder().step(1, 0, 100).op("a", 10, 50)) == [
         ("note", "Nothing of this recording was lost or repaired: its numbers are as recorded.", "3 notes below.")
     ]

@@ -11,7 +11,7 @@ from ...measures.recording.contents import has_copies
 from ...measures.time.exposure import exposure
 from ...measures.time.idle import Windows
 from ...measures.time.idle_causes import matters, not_shown_times
-from ...names.text import byte_rate, code, digits, enumeration, memory_size, percent, time
+from ...names.text import byte_rate, code, digits, enumeration, memory_size, percent, time, times
 from ...table import Summary
 from ...trace import Trace
 from ...view import Lead, View
@@ -51,7 +51,8 @@ def _title(trace: Trace, windows: Windows, kernel: str) -> str:
         return f"Copies and fills cost the steps no time of their own: in them a {kernel} runs whenever one does."
     name = copy_totals(trace)["name"][0]
     mostly = _exposed_ns(trace, _rows_without_other_copies(trace, name), windows) > _MOSTLY * exposed_ns
-    culprit = f", most of it {code(name)}" if mostly else ""
+    part = "all" if copy_totals(trace).height == 1 else "most"
+    culprit = f", {part} of it {code(name)}" if mostly else ""
     return (
         f"For {percent(exposed_ns / whole)} of the time copies or fills run and no {kernel} does: "
         f"{time(exposed_ns)} of {time(whole)}{culprit}."
@@ -71,20 +72,31 @@ def _exposed_ns(trace: Trace, rows: NDArray[np.int64], windows: Windows) -> int:
 
 
 def _evidence(totals: pl.DataFrame) -> str:
-    calls, total = int(totals["calls"].sum()), int(totals["total_ns"].sum())
+    total = int(totals["total_ns"].sum())
+    counts = f"{_count(totals)}, {time(total)} in all"
     columns = totals.select("name", "total_ns", "moved_bytes", "moved_bytes_per_s").head(_MOST_NAMED)
-    largest = [_in_words(*row) for row in columns.iter_rows()]
+    largest = [f"{code(name)} {time(ns)}{_amount(*amount)}" for name, ns, *amount in columns.iter_rows()]
     pageable = int(totals.filter(pl.col("is_pageable"))["total_ns"].sum())
-    of_pageable = f" From or to pageable memory: {time(pageable)} of {time(total)}." if pageable else ""
-    counts = f"Copies and fills: {digits(calls)}, {time(total)} in all."
-    return f"{counts} Largest totals: {enumeration(largest)}.{of_pageable}"
+    part = "all" if pageable == total else time(pageable)
+    of_pageable = f" From or to pageable memory: {part}." if pageable else ""
+    if len(largest) == 1:
+        amount = _amount(*totals.select("moved_bytes", "moved_bytes_per_s").row(0))
+        return f"{counts}{amount and f',{amount}'}.{of_pageable}"
+    return f"{counts}. Largest totals: {enumeration(largest)}.{of_pageable}"
 
 
-def _in_words(name: str, total_ns: int, moved_bytes: int | None, bytes_per_s: float | None) -> str:
-    """Such as `Memcpy HtoD (Pinned -> Device)` 9.63 µs for 96.4 KiB at 10.2 GB/s."""
+def _count(totals: pl.DataFrame) -> str:
+    """Such as 1 copy, 3 fills, 36 copies and fills."""
+    calls, is_fill = int(totals["calls"].sum()), totals["direction"].fill_null("") == "fill"
+    if is_fill.all():
+        return times(calls, "fill")
+    return "1 copy" if calls == 1 else f"{digits(calls)} copies{' and fills' if is_fill.any() else ''}"
+
+
+def _amount(moved_bytes: int | None, bytes_per_s: float | None) -> str:
+    """Such as for 96.4 KiB at 10.2 GB/s."""
     size = f" for {memory_size(moved_bytes)}" if moved_bytes is not None else ""
-    rate = f" at {byte_rate(bytes_per_s)}" if bytes_per_s else ""
-    return f"{code(name)} {time(total_ns)}{size}{rate}"
+    return f"{size}{f' at {byte_rate(bytes_per_s)}' if bytes_per_s else ''}"
 
 
 VIEW = View(

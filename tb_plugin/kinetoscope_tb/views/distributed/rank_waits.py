@@ -31,8 +31,8 @@ class RankWaits(Table):
     message_bytes = Column(BYTES, "Size of its message.")
     wait_ns = Column(
         DURATION,
-        "Time from the rank's arrival to that of the last one, also while it computes; if ranks are missing, "
-        "it may be longer.",
+        "How long after this rank the last one arrived, which includes time in which this rank computes. A lower bound "
+        "where ranks are missing.",
     )
     is_last = Column(
         BOOL,

@@ -48,6 +48,6 @@ VIEW = View(
     scope="span",
     within="recording",
     needs=has_traffic,
-    hint="No recorded all-to-all or send names its receiver. With NCCL, torch 2.4 and later write it for all-to-alls, "
-    "2.5 for sends; with gloo, torch doesn't.",
+    hint="No all-to-all or send with a known receiver was recorded; other collectives, such as all-reduces, have none. "
+    "With NCCL, torch 2.4 and later write receivers of all-to-alls, 2.5 those of sends; with gloo, torch doesn't.",
 )

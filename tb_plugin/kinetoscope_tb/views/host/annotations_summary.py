@@ -89,7 +89,7 @@ def _device(trace: Trace, first: dict[str, Any]) -> list[str]:
     if not are_launches_known(trace):
         return [f"How long the {as_clause(noun)} works for it is unknown: some launching calls aren't recorded."]
     if not first["gpu_ns"]:
-        return [f"No work of a {as_clause(noun)} is launched in it."]
+        return [f"It launches no work on the {as_clause(noun)}."]
     idle = f"idle in between: {time(first['gpu_idle_ns'])}" if first["gpu_idle_ns"] else "never idle in between"
     return [f"{noun} busy with its work: {time(first['gpu_ns'])}; {idle}."]
 

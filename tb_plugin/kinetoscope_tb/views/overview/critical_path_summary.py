@@ -30,7 +30,7 @@ _LARGE = 0.25  # of the path: a culprit that takes as much is named first
 _HALF, _MUCH_MORE = 50, 1.5  # percent; times what the largest part would save
 _NO_WORK = (*WAITING, "between_kernels")
 """Causes that nobody can make faster."""
-_LONGEST_NAME = 60
+_LONGEST_NAME = 64
 _BEFORE = ("launch", "between_kernels", "unexplained")
 """Causes in which a GPU event waits, which then is the culprit's name."""
 _CAUSES = {
@@ -58,12 +58,18 @@ _UNKNOWN = (
 )
 
 
+_MAY_WAIT = "It may include waits for other ranks: where these are recorded, *All ranks* has the path without them."
+
+
 class CriticalPathSummary(
     Summary,
     colors={cause: color for cause, (_, color) in _CAUSES.items()},
     rule="The cause of the largest part, as in the critical path by culprit.",
     title="The largest part of the path, or its culprit if that is a quarter of the path or more.",
-    evidence="What is most of that, the other large parts, and the longest time in a row on the host.",
+    evidence=(
+        "What is most of that, and that communication may include waits for other ranks; the other large parts, and "
+        "the longest time in a row on the host."
+    ),
     confidence=(
         "low: most of the path is not in the recording, or waits that it doesn't explain, or launches aren't; else "
         "high."
@@ -106,6 +112,8 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
         all_of = f"{_time(trace, cause_ns, steps)}, {text.percent(cause_ns / whole)} of the path"
         rest = f" All {words[cause]} together: {all_of}." if cause_ns > culprit["dur_ns"] else ""
         sentences = [f"It takes {_time(trace, culprit['dur_ns'], steps)} ({words[cause]}{_at(culprit)}).{rest}"]
+    if cause == "communication":
+        sentences.append(_MAY_WAIT)
     if other_parts:
         sentences.append(f"Other parts of the path: {text.enumeration(other_parts[:_MOST_NAMED])}.")
     if saves := _saves_most(trace, cause, words):

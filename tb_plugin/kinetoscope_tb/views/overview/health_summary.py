@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import polars as pl
 
 from ...advice.facts import Facts
 from ...advice.faults import EVERYTHING, Faults
 from ...diagnostics.diagnose import diagnose
-from ...names.text import capitalize, times
+from ...names.text import capitalize, enumeration
 from ...table import Summary
 from ...trace import Diagnostic, Trace
 from ...view import Lead, View
 
 _TITLES = {
     "loss": "Data of {recording} is gone.",
-    "warning": "Some numbers of {recording} are off or missing.",
+    "warning": "Something in {recording} is off or missing.",
     "note": "Nothing of {recording} was lost or repaired: its numbers are as recorded.",
 }
 """What the most serious level means; the page also counts what is wrong with other ranks of the run."""
+
+_PLURALS = {"loss": "losses", "warning": "warnings", "note": "notes"}
 
 
 class HealthSummary(
@@ -25,7 +29,7 @@ class HealthSummary(
     colors={"loss": "warning", "note": "line"},
     rule="The most serious level of the findings: `loss`, `warning` or `note`.",
     title="How much of the steps is doubtful; if that is too little to matter, what the level means.",
-    evidence="Why it is doubtful, the consequence of the first finding, or the number of notes.",
+    evidence="Why it is doubtful, or the number of findings of each level.",
     confidence="Always high.",
     view="Id of the view that lists all findings.",
 ):
@@ -45,11 +49,14 @@ def _sentences(trace: Trace, diagnostics: list[Diagnostic]) -> tuple[str, str]:
     part, _, reason = Faults(Facts(trace), diagnostics).doubt(EVERYTHING).partition(": ")
     if part:
         return f"{part}.", capitalize(reason)
-    first = diagnostics[0]
-    reason = f"{times(len(diagnostics), 'note')} below." if first.level == "note" else first.consequence
     is_of_many = (trace.meta.world_size or 1) > 1
-    recording = "this rank's recording" if is_of_many else "this recording"
-    return _TITLES[first.level].format(recording=recording), reason
+    title = _TITLES[diagnostics[0].level].format(recording="this rank's recording" if is_of_many else "this recording")
+    counts = Counter(diagnostic.level for diagnostic in diagnostics)
+    return title, f"{enumeration([_count(counts[level], level) for level in counts])} below."
+
+
+def _count(number: int, level: str) -> str:
+    return f"{number} {level if number == 1 else _PLURALS[level]}"
 
 
 VIEW = View(

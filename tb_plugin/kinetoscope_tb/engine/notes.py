@@ -1,0 +1,55 @@
+"""What stands above the rows of a view: which part of the recording they are of, and which numbers are doubtful."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ..arrays.intervals import Intervals, union, without
+from ..measures.time.breakdown import intervals_of
+from ..measures.time.idle_causes import matters
+from ..measures.time.step_subset import counted_steps, has_steps
+from ..names import text
+from ..trace import Trace
+from ..trace.results import once_per_recording
+from ..trace.steps import step_noun
+from ..view import View, chooses_steps
+from .doubts import doubt
+
+
+def note_of_view(trace: Trace, view: View, *arguments: str) -> str:
+    """Sentences; empty if there is nothing to say.
+
+    Args:
+        trace: The recording.
+        view: The view.
+        arguments: The names of its arguments, and `phase` and `step` if it is restricted to steps.
+    """
+    is_of_all = view.within == "rows" and view.scope == "recording" and not chooses_steps(arguments)
+    return f"{_base(trace) if is_of_all else ''} {doubt(trace, view)}".strip()
+
+
+@once_per_recording
+def _base(trace: Trace) -> str:
+    """That rows are of the whole recording, where it has noticeably more work than the steps that averages cover."""
+    if not has_steps(trace):
+        return ""
+    steps = trace.steps[counted_steps(trace)]
+    windows = union(*(steps[side].to_numpy() for side in ("start_ns", "end_ns")))
+    operators = trace.host_events.filter(pl.col("kind") == "operator")
+    if not any(_has_more(frame, windows) for frame in (trace.device_events, trace.launches, operators)):
+        return ""
+    noun, names = step_noun(steps), steps["name"]
+    part = f"{noun} {names[0]} is" if len(names) == 1 else f"its {text.times(len(names), f'complete {noun}')} are"
+    whole, of_steps = (text.time(ns) for ns in (trace.window[1] - trace.window[0], _length(windows)))
+    return f"These rows are of the whole recording, {whole}: {part} {of_steps} of it."
+
+
+def _has_more(frame: pl.DataFrame, windows: Intervals) -> bool:
+    """Whether a noticeable part of the time in which any row is active is outside the windows."""
+    active = intervals_of(frame)
+    return matters(_length(without(active, windows)), _length(active))
+
+
+def _length(spans: Intervals) -> int:
+    start, end = spans
+    return int((end - start).sum())
