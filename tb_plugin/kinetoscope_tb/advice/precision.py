@@ -118,7 +118,7 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
 def _of_unknown_device(facts: Facts) -> OpenQuestion:
     """That it isn't known whether a device has matrix units; and that no kernel uses any, where names tell that."""
     tensor_cores, dur_ns = facts.kernels["tensor_cores"], facts.kernels["dur_ns"]
-    are_unused = dur_ns.filter(tensor_cores == "no").sum() >= _NEARLY_ALL * dur_ns.sum()
+    are_unused = int(dur_ns.filter(tensor_cores == "no").sum()) >= _NEARLY_ALL * int(dur_ns.sum())
     topic = f"whether the device has {facts.terms.matrix_units}" + (", which no kernel uses" if are_unused else "")
     return OpenQuestion(topic, "the trace doesn't identify the device")
 
