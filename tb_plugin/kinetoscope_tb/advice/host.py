@@ -51,7 +51,7 @@ from .repetition import (
 )
 from .server_host import late_of_server
 from .spread import growth, rises
-from .warm_up import loads_code, longest_launcher, slow_launches
+from .warm_up import are_first_launches, loads_code, longest_launcher, slow_launches
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
@@ -685,17 +685,27 @@ def launch_calls(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     longest = f"; the longest{launcher and f', {launcher},'} leaves {facts.device} idle for "
     longest += text.time(slow["length"].max())  # type: ignore[arg-type]
     where = longest if slow.height > 1 else launcher and f", {launcher}"
-    eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
     yield Advice(
         "slow_launch",
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.of_steps(lengths)}.",
         f"{facts.part_of(lengths)} in {calls} {facts.per}{facts.recurs(lengths)}{where}.",
-        f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
-        "it, look at what the call waits for: a lock, an allocation, a full queue.",
+        _faster_launches(facts, slow),
         saving,
         "medium",
         "gaps",
         "launch latency",
+    )
+
+
+def _faster_launches(facts: Facts, slow: pl.DataFrame) -> str:
+    """What to do about slow launches: warm up where most of the time is in the first launch of each kernel."""
+    waits = "what the calls wait for: a lock, an allocation, a full queue."
+    if not are_first_launches(facts, slow):
+        return f"Look at {waits}"
+    eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
+    return (
+        f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
+        f"it, look at {waits}"
     )
 
 
