@@ -804,7 +804,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuesti
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
     if facts.is_worth(facts.calling_in_optimizer) and facts.unfused_optimizer is not None:
-        lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.optimizer_spans)
+        lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.unfused_optimizer_spans)
     if facts.operator_loop is not None:
         lengths = lengths - facts.part_within("calling", facts.operator_loop.spans)
         spans = without(spans, facts.operator_loop.spans)
@@ -849,7 +849,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         return
     (name, ran), kernels = unfused_optimizer, kernels_of_optimizer(facts)
     windows = facts.windows.start, facts.windows.end
-    candidate = facts.host_candidate("the optimizer's step", facts.optimizer_spans)
+    candidate = facts.host_candidate("the optimizer's step", facts.unfused_optimizer_spans)
     if facts.has_device:
         of_kernels = length_within(intervals_of(facts.trace.device_events[kernels]), *windows)
         calls = lengths = facts.late.optimizer + of_kernels
@@ -857,7 +857,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         candidate = replace(candidate, rows=kernels)
     else:
         calls = facts.calling_in_optimizer + facts.rest_in_optimizer
-        lengths, what = np.asarray(length_within(facts.optimizer_spans, *windows)), "host time"
+        lengths, what = np.asarray(length_within(facts.unfused_optimizer_spans, *windows)), "host time"
     if not facts.is_worth(calls):
         return
     saving = facts.mean(lengths)
