@@ -259,13 +259,19 @@ class Facts:
         return spread.is_rare and spread.steps.size > 1
 
     def of_steps(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
-        """A cost as a share of the steps that have it: 33.4 % of every step."""
-        return f"{text.percent(self._share_of_steps(per_step, least))} of {self.steps_of(per_step, least)}"
+        """A cost as a share of the steps that have it: 33.4 % of every step, if none has much less than that."""
+        return f"{text.percent(self._share_of_steps(per_step, least))} of {self._steps_of_share(per_step, least)}"
 
     def part_of(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """The same as times: 59.3 ms of 177.6 ms."""
         spread = self.spread(per_step, least)
         return f"{text.time(spread.cost_ns)} of {text.time(spread.length_ns)}"
+
+    def _steps_of_share(self, per_step: Ints, least: float) -> str:
+        spread = self.spread(per_step, least)
+        if self.count > 1 and not spread.is_rare and not spread.has_mean_share:
+            return self.unit
+        return self.steps_of(per_step, least)
 
     def _share_of_steps(self, per_step: Ints, least: float) -> float:
         spread = self.spread(per_step, least)
@@ -273,7 +279,8 @@ class Facts:
 
     def share_of_steps(self, per_step: Ints) -> str:
         """A cost as a share at the beginning of a sentence: A third of every step."""
-        return f"{text.share(self._share_of_steps(per_step, LEAST_SHARE))} of {self.steps_of(per_step)}"
+        steps = self._steps_of_share(per_step, LEAST_SHARE)
+        return f"{text.share(self._share_of_steps(per_step, LEAST_SHARE))} of {steps}"
 
     @cached_property
     def is_whole(self) -> bool:
