@@ -741,6 +741,12 @@ class Facts:
         return _costs_by_caller(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
 
     @cached_property
+    def late_lengths(self) -> Ints:
+        """How long all devices are idle in each step because the host was late, for whatever reason."""
+        start, end, step = (self.late_parts[name].to_numpy() for name in _PART_COLUMNS)
+        return scatter_add(step, end - start, len(self.windows.names))
+
+    @cached_property
     def late(self) -> Late:
         """The idle time of all devices that the host was late for."""
         return Late(self)

@@ -430,10 +430,11 @@ def _late_host(
     has_stacks = not facts.trace.python_calls.is_empty()
     return Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}{where or _in_loop(facts)}."
+        f"The host launches work too slowly: {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle for "
+        f"{facts.of_steps(lengths + added_ns)}{where or _in_loop(facts)}."
         if is_launching
         else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, least)}{where}.",
-        f"No device work was queued for {facts.part_of(lengths, least)}"
+        f"No device work was queued for {facts.part_of(lengths, least)}{_besides(facts, lengths)}"
         + facts.recurs(lengths + added_ns, least)
         + (f"; meanwhile the host spent {activity}." if activity else ".")
         + (holder.evidence if holder else "")
@@ -476,6 +477,14 @@ def _where(facts: Facts, who: HostCulprit | None, rest: Intervals, said_ns: int)
     if who is None:
         return launching_function(facts, rest, said_ns)
     return f", {text.part_of_time(who.inside_ns / max(1, said_ns))} in {who.words}", who.names
+
+
+def _besides(facts: Facts, lengths: Ints) -> str:
+    """How much longer nothing was queued for reasons that have advice of their own; empty if it's little."""
+    others_ns = facts.mean(facts.late_lengths) - facts.mean(lengths)
+    if facts.share(others_ns) < LEAST_SHARE or facts.spread(lengths).is_rare:
+        return ""
+    return f", besides {text.time(others_ns)} for other causes"
 
 
 def _longest_gap(facts: Facts, late: Intervals, waiting_ns: int) -> str:

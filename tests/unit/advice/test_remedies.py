@@ -1,5 +1,7 @@
 """Remedies: none that is there already, and those that fit the call that takes the time."""
 
+import re
+
 import pytest
 
 from kinetoscope_tb.advice.advice import advice
@@ -47,3 +49,16 @@ def test_torch_compile_is_advised_with_its_version_where_the_recorded_one_has_no
     trace = machine.steps(lambda _: [machine.kernel(2 * US, host=50 * US) for _ in range(40)])
     (claim,) = [row for row in advice(Facts(trace)) if row.rule == "launch_bound"]
     assert f"`torch.compile(mode='reduce-overhead')`{clause} or" in claim.action
+
+
+def test_what_a_slow_host_leaves_idle_is_said_with_what_other_causes_add():
+    machine = Machine()
+
+    def step(_):
+        machine.load(MS)
+        for _ in range(40):
+            machine.kernel(2 * US, host=50 * US)
+
+    (claim,) = [row for row in advice(Facts(machine.steps(step))) if row.rule == "launch_bound"]
+    assert claim.title.startswith("The host launches work too slowly: the GPU is idle for ")
+    assert re.search(r", besides (998|999|1) .s for other causes", claim.evidence)
