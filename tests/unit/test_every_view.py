@@ -87,12 +87,10 @@ def test_the_id_is_the_name_of_module_and_function(view):
 
 
 @for_each_view
-def test_next_to_totals_a_title_says_what_is_of_one_step_or_call(view):
+def test_next_to_totals_a_title_says_that_a_saving_is_per_step(view):
     for column in view.table.columns:
         if view.table.weight != column.name and column.doc.startswith("How much shorter a step"):
             assert column.title == "Saved per step"
-        if "of one call" in column.doc:
-            assert column.title.endswith("per call")
 
 
 @for_each_view

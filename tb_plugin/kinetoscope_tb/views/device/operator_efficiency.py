@@ -79,13 +79,8 @@ class OperatorEfficiency(Table):
     achieved_flop_per_s = Column(FLOP_RATE, "FLOPs of all calls / their time.")
     achieved_bytes_per_s = Column(BYTE_RATE, "Minimum bytes of all calls / their time.")
     intensity = Column(NUMBER, "FLOPs per byte.")
-    work_flop = Column(FLOP, "FLOPs of one call; a multiply-add counts as two.", title="Work per call")
-    work_bytes = Column(
-        BYTES,
-        "Minimum bytes that one call reads and writes: inputs and output once.",
-        adds_up=False,
-        title="Bytes per call",
-    )
+    work_flop = Column(FLOP, "FLOPs of one call; a multiply-add counts as two.")
+    work_bytes = Column(BYTES, "Minimum bytes that one call reads and writes: inputs and output once.", adds_up=False)
     peak_flop_per_s = Column(
         FLOP_RATE,
         "The device's roof in this format: the vendor's peak, or what its own library reaches where the vendor "
