@@ -87,6 +87,13 @@ def test_the_id_is_the_name_of_module_and_function(view):
 
 
 @for_each_view
+def test_next_to_totals_a_title_says_that_a_saving_is_per_step(view):
+    for column in view.table.columns:
+        if view.table.weight != column.name and column.doc.startswith("How much shorter a step"):
+            assert column.title == "Saved per step"
+
+
+@for_each_view
 def test_it_needs_what_its_own_input_can_have(view):
     if view.needs is not None:
         (parameter,) = signature(view.needs).parameters.values()

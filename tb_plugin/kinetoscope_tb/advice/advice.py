@@ -18,8 +18,10 @@ from ..measures.calls.roofline import Limits
 from ..measures.recording.contents import has_snapshot
 from ..measures.recording.options import was_on
 from ..measures.recording.server import RECORD_REPLAYS
+from ..measures.recording.torch_version import may_lack_compile
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..names import text
+from ..names.regex import regex
 from ..trace import Diagnostic, Trace
 from ..trace.results import once_per_trace
 from . import (
@@ -55,6 +57,7 @@ NOTHING = "nothing_to_fix"
 CATEGORIES = {"communication": "Communication", "copies": "Memcpy", "data_loading": "DataLoader"}
 """Rules about a whole category of slices, and that category."""
 _MOST = 0.5  # of the step: what is unknown of it is the largest part, whatever else there is
+_COMPILE = regex(r"`torch\.compile(?:\([^`]*\))?`")
 _MOSTLY = 0.85  # with less computation, on the device or without one on the host, there must be a cause, known or not
 _LARGE = 0.1  # of the step: a measured loss comes before an estimate that is larger
 _ESTIMATES = frozenset(
@@ -171,7 +174,14 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
     rest = rest if claims else examine(facts, rest)
     if is_doubtful:
         rest = faults.judge_rest(rest, [s for s in results if isinstance(s, ClearedTopic) and not s.lost_ns])
-    return [*loss, *claims, rest]
+    return [_of_later_torch(facts, row) for row in (*loss, *claims, rest)]
+
+
+def _of_later_torch(facts: Facts, row: Advice) -> Advice:
+    """The advice, with the version that torch.compile needs where the recorded one may be older."""
+    if not may_lack_compile(facts.trace):
+        return row
+    return replace(row, action=_COMPILE.sub(r"\g<0> (PyTorch 2)", row.action, count=1))
 
 
 @once_per_trace

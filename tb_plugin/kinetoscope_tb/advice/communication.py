@@ -105,7 +105,8 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
     if not (on_device or on_host.any()):
         return
     if not on_device and map_categories(names, is_queued_communication)[on_host].any():
-        yield OpenQuestion("what communication costs", "only the host's calls were recorded, not how long data moved")
+        calls = f"only the host's calls were recorded ({facts.percent(facts.mean(facts.parts['Communication']))} of "
+        yield OpenQuestion("what communication costs", f"{calls}{facts.unit}), not how long data moved")
         return
     lengths = facts.exposure_parts["exposed communication"] if on_device else _on_host(facts)
     if cleared_topic := facts.cleared_topic("communication", lengths, "exposed communication", _EXPOSED):

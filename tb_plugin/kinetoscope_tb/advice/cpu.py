@@ -251,7 +251,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     time, off = facts.host_time, _off_processor(facts)
     lengths, spans = time.lengths["rest"] - (off.waits if off else 0), time.spans["rest"]
     if facts.unfused_optimizer is not None:
-        lengths, spans = np.maximum(lengths - facts.rest_in_optimizer, 0), without(spans, facts.optimizer_spans)
+        lengths, spans = np.maximum(lengths - facts.rest_in_optimizer, 0), without(spans, facts.unfused_optimizer_spans)
     if facts.operator_loop is not None:
         in_loop = facts.part_within("rest", facts.operator_loop.spans)
         lengths, spans = np.maximum(lengths - in_loop, 0), without(spans, facts.operator_loop.spans)
@@ -441,7 +441,7 @@ def _other_operators(facts: Facts, attention: tuple[UnfusedAttention, Ints] | No
         rows = rows.filter(~pl.col("row").is_in(attention[0].ops.tolist()))
     if facts.unfused_optimizer is not None and facts.is_worth(facts.calling_in_optimizer + facts.rest_in_optimizer):
         start = rows["start_ns"].to_numpy()
-        inside = length_within(facts.optimizer_spans, start, start + 1) > 0
+        inside = length_within(facts.unfused_optimizer_spans, start, start + 1) > 0
         rows = rows.filter(pl.Series(~inside, dtype=pl.Boolean))
     if facts.operator_loop is not None:
         start = rows["start_ns"].to_numpy()

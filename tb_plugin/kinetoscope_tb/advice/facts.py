@@ -260,13 +260,19 @@ class Facts:
         return spread.is_rare and spread.steps.size > 1
 
     def of_steps(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
-        """A cost as a share of the steps that have it: 33.4 % of every step."""
-        return f"{text.percent(self._share_of_steps(per_step, least))} of {self.steps_of(per_step, least)}"
+        """A cost as a share of the steps that have it: 33.4 % of every step, if none has much less than that."""
+        return f"{text.percent(self._share_of_steps(per_step, least))} of {self._steps_of_share(per_step, least)}"
 
     def part_of(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """The same as times: 59.3 ms of 177.6 ms."""
         spread = self.spread(per_step, least)
         return f"{text.time(spread.cost_ns)} of {text.time(spread.length_ns)}"
+
+    def _steps_of_share(self, per_step: Ints, least: float) -> str:
+        spread = self.spread(per_step, least)
+        if self.count > 1 and not spread.is_rare and not spread.has_mean_share:
+            return self.unit
+        return self.steps_of(per_step, least)
 
     def _share_of_steps(self, per_step: Ints, least: float) -> float:
         spread = self.spread(per_step, least)
@@ -274,7 +280,8 @@ class Facts:
 
     def share_of_steps(self, per_step: Ints) -> str:
         """A cost as a share at the beginning of a sentence: A third of every step."""
-        return f"{text.share(self._share_of_steps(per_step, LEAST_SHARE))} of {self.steps_of(per_step)}"
+        steps = self._steps_of_share(per_step, LEAST_SHARE)
+        return f"{text.share(self._share_of_steps(per_step, LEAST_SHARE))} of {steps}"
 
     @cached_property
     def is_whole(self) -> bool:
@@ -441,13 +448,13 @@ class Facts:
 
     @cached_property
     def calling_in_optimizer(self) -> Ints:
-        """The part of host_time's `calling` that lies in Optimizer.step, in each step."""
-        return self.part_within("calling", self.optimizer_spans)
+        """The part of host_time's `calling` that lies in the unfused optimizer's step, in each step."""
+        return self.part_within("calling", self.unfused_optimizer_spans)
 
     @cached_property
     def rest_in_optimizer(self) -> Ints:
-        """The part of host_time's `rest` that lies in Optimizer.step, in each step."""
-        return self.part_within("rest", self.optimizer_spans)
+        """The part of host_time's `rest` that lies in the unfused optimizer's step, in each step."""
+        return self.part_within("rest", self.unfused_optimizer_spans)
 
     def part_within(self, part: str, stretches: Intervals) -> Ints:
         """The part of host_time's `calling` or `rest` that lies within some stretches of time, in each step."""
@@ -460,7 +467,8 @@ class Facts:
     def unfused_optimizer(self) -> tuple[str, NDArray[np.bool_]] | None:
         """(Class of the optimizer, the operators that it calls) if it updates each parameter by itself.
 
-        Each step of an optimizer is judged by itself: a program can have several optimizers.
+        Each step of an optimizer is judged by itself: a program can have several optimizers, and one may call others.
+        Of several unfused ones it is that with the step of the most operators.
         """
         host = self.trace.host_events
         inside = name_mask(host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", "."))
@@ -475,8 +483,19 @@ class Facts:
         ran &= ~gather(fuses, of, missing=False)
         if ran.sum() < _MANY_UPDATES * self.count:
             return None
-        most = int(np.bincount(of[ran]).argmax())
-        return optimizer_class(str(host["name"][most])), ran
+        name = optimizer_class(str(host["name"][int(np.bincount(of[ran]).argmax())]))
+        ran &= gather(_is_step_of(host["name"], name), of, missing=False)
+        return (name, ran) if ran.sum() >= _MANY_UPDATES * self.count else None
+
+    @cached_property
+    def unfused_optimizer_spans(self) -> Intervals:
+        """When the host is inside the steps of the unfused optimizer, and in none of another one that these call."""
+        host = self.trace.host_events
+        if self.unfused_optimizer is None:
+            return merge([])
+        own, parent = _is_step_of(host["name"], self.unfused_optimizer[0]), host["parent"].to_numpy()
+        others = map_categories(host["name"], is_optimizer) & ~own & (gather(nearest(own, parent), parent) != NONE)
+        return without(intervals_of(host, own), intervals_of(host, others))
 
     @cached_property
     def operator_loop(self) -> OperatorLoop | None:
@@ -722,6 +741,12 @@ class Facts:
         return _costs_by_caller(self.trace, rows, calls["dur_ns"].to_numpy()[rows])
 
     @cached_property
+    def late_lengths(self) -> Ints:
+        """How long all devices are idle in each step because the host was late, for whatever reason."""
+        start, end, step = (self.late_parts[name].to_numpy() for name in _PART_COLUMNS)
+        return scatter_add(step, end - start, len(self.windows.names))
+
+    @cached_property
     def late(self) -> Late:
         """The idle time of all devices that the host was late for."""
         return Late(self)
@@ -736,9 +761,9 @@ class Late:
     without steps), `breaking` (a compiled frame is between its graphs), `waiting` (a server waits for requests, or for
     another process), `synchronizing` (the gap began while a call waited for the device, and lasted no longer than that
     call had held the host up, or than the operator around it lasts: without it the host would have been that much
-    further on; launch latency included), `optimizer` (inside Optimizer.step, launch latency included) and `host` (the
-    rest). What the host does for long after a wait, without a call, isn't the wait's: it is the rest, except for
-    servers, which could do it earlier.
+    further on; launch latency included), `optimizer` (inside Optimizer.step, of the unfused optimizer if there is one,
+    launch latency included) and `host` (the rest). What the host does for long after a wait, without a call, isn't the
+    wait's: it is the rest, except for servers, which could do it earlier.
 
     Attributes:
         blockers: The operators (or calls) that waited, with what they cost over the steps that count, how often, and
@@ -763,7 +788,7 @@ class Late:
         trace, count = facts.trace, len(facts.windows.names)
         late = facts.late_parts
         start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        ranges = self.spans = _host_ranges(trace, facts.request_waits)
+        ranges = self.spans = _host_ranges(facts)
         self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
         *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
         wait_ns, blocker = _blocked_for(trace, waits_for_devices(trace), start)
@@ -823,8 +848,9 @@ def _long_stretches(facts: Facts, spans: Intervals) -> Intervals:
     return start[is_long], end[is_long]
 
 
-def _host_ranges(trace: Trace, request_waits: Intervals) -> dict[str, Intervals]:
+def _host_ranges(facts: Facts) -> dict[str, Intervals]:
     """When launching threads do what would be named as a cause by itself; the optimizer comes last."""
+    trace = facts.trace
     is_launching = launching_threads(trace)
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
     on_host, on_calls, on_python = (is_launching[f["thread"].to_numpy()] for f in (host, launches, python))
@@ -844,8 +870,8 @@ def _host_ranges(trace: Trace, request_waits: Intervals) -> dict[str, Intervals]
         "starting": frames(starts_workers),
         "setting_up": _set_up(trace, on_calls),
         "breaking": find_graph_breaks(trace).between,
-        "waiting": request_waits,
-        "optimizer": ranges(is_optimizer),
+        "waiting": facts.request_waits,
+        "optimizer": facts.unfused_optimizer_spans if facts.unfused_optimizer else ranges(is_optimizer),
     }
 
 
@@ -865,6 +891,11 @@ def _is_of_training(name: str) -> bool:
 def is_optimizer(name: str) -> bool:
     """Whether a host range of this name is an optimizer's step."""
     return name.startswith(_OPTIMIZER)
+
+
+def _is_step_of(names: pl.Series, optimizer: str) -> NDArray[np.bool_]:
+    """Of each host range, whether it is a step of an optimizer of this class."""
+    return map_categories(names, lambda name: is_optimizer(name) and optimizer_class(name) == optimizer)
 
 
 def optimizer_class(name: str) -> str:

@@ -52,7 +52,7 @@ from .repetition import (
 )
 from .server_host import late_of_server
 from .spread import growth, rises
-from .warm_up import loads_code, longest_launcher, slow_launches
+from .warm_up import are_first_launches, loads_code, longest_launcher, slow_launches
 
 SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an operator
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
@@ -437,10 +437,11 @@ def _late_host(
     has_stacks = not facts.trace.python_calls.is_empty()
     return Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"Launching work leaves {facts.device} idle for {facts.of_steps(lengths + added_ns)}{where or _in_loop(facts)}."
+        f"The host launches work too slowly: {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle for "
+        f"{facts.of_steps(lengths + added_ns)}{where or _in_loop(facts)}."
         if is_launching
         else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, least)}{where}.",
-        f"No device work was queued for {facts.part_of(lengths, least)}"
+        f"No device work was queued for {facts.part_of(lengths, least)}{_besides(facts, lengths)}"
         + facts.recurs(lengths + added_ns, least)
         + (f"; meanwhile the host spent {activity}." if activity else ".")
         + (holder.evidence if holder else "")
@@ -483,6 +484,14 @@ def _where(facts: Facts, who: HostCulprit | None, rest: Intervals, said_ns: int)
     if who is None:
         return launching_function(facts, rest, said_ns)
     return f", {text.part_of_time(who.inside_ns / max(1, said_ns))} in {who.words}", who.names
+
+
+def _besides(facts: Facts, lengths: Ints) -> str:
+    """How much longer nothing was queued for reasons that have advice of their own; empty if it's little."""
+    others_ns = facts.mean(facts.late_lengths) - facts.mean(lengths)
+    if facts.share(others_ns) < LEAST_SHARE or facts.spread(lengths).is_rare:
+        return ""
+    return f", besides {text.time(others_ns)} for other causes"
 
 
 def _longest_gap(facts: Facts, late: Intervals, waiting_ns: int) -> str:
@@ -697,17 +706,27 @@ def launch_calls(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     longest = f"; the longest{launcher and f', {launcher},'} leaves {facts.device} idle for "
     longest += text.time(slow["length"].max())  # type: ignore[arg-type]
     where = longest if slow.height > 1 else launcher and f", {launcher}"
-    eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
     yield Advice(
         "slow_launch",
         f"{facts.subject} {facts.waits} for calls that launch work for {facts.of_steps(lengths)}.",
         f"{facts.part_of(lengths)} in {calls} {facts.per}{facts.recurs(lengths)}{where}.",
-        f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
-        "it, look at what the call waits for: a lock, an allocation, a full queue.",
+        _faster_launches(facts, slow),
         saving,
         "medium",
         "gaps",
         "launch latency",
+    )
+
+
+def _faster_launches(facts: Facts, slow: pl.DataFrame) -> str:
+    """What to do about slow launches: warm up where most of the time is in the first launch of each kernel."""
+    waits = "what the calls wait for: a lock, an allocation, a full queue."
+    if not are_first_launches(facts, slow):
+        return f"Look at {waits}"
+    eager = " (CUDA_MODULE_LOADING=EAGER loads all at start)" if facts.terms.vendor == "NVIDIA" else ""
+    return (
+        f"Warm up before recording: the first launch of a kernel loads its code{eager}. If every {facts.noun} shows "
+        f"it, look at {waits}"
     )
 
 
@@ -806,7 +825,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuesti
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
     if facts.is_worth(facts.calling_in_optimizer) and facts.unfused_optimizer is not None:
-        lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.optimizer_spans)
+        lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.unfused_optimizer_spans)
     if facts.operator_loop is not None:
         lengths = lengths - facts.part_within("calling", facts.operator_loop.spans)
         spans = without(spans, facts.operator_loop.spans)
@@ -851,7 +870,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         return
     (name, ran), kernels = unfused_optimizer, kernels_of_optimizer(facts)
     windows = facts.windows.start, facts.windows.end
-    candidate = facts.host_candidate("the optimizer's step", facts.optimizer_spans)
+    candidate = facts.host_candidate("the optimizer's step", facts.unfused_optimizer_spans)
     if facts.has_device:
         of_kernels = length_within(intervals_of(facts.trace.device_events[kernels]), *windows)
         calls = lengths = facts.late.optimizer + of_kernels
@@ -859,7 +878,7 @@ def optimizer(facts: Facts) -> Iterator[Advice]:
         candidate = replace(candidate, rows=kernels)
     else:
         calls = facts.calling_in_optimizer + facts.rest_in_optimizer
-        lengths, what = np.asarray(length_within(facts.optimizer_spans, *windows)), "host time"
+        lengths, what = np.asarray(length_within(facts.unfused_optimizer_spans, *windows)), "host time"
     if not facts.is_worth(calls):
         return
     saving = facts.mean(lengths)

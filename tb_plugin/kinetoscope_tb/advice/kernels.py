@@ -447,7 +447,7 @@ def _elementwise(kernels: _Kernels) -> Iterator[Advice]:
         f"{facts.per}, in {text.often(runs / facts.count)} runs without another kernel in between. With one fused "
         f"kernel for each run, they would take at least {text.time(fused_ns / facts.count)}. Most of it: "
         f"{largest_groups(groups, facts.count)}.",
-        "Fuse them: `torch.compile` the model (PyTorch 2), or use a library's fused modules for what repeats most.",
+        "Fuse them: `torch.compile` the model, or use a library's fused modules for what repeats most.",
         None,
         "medium",
         "kernels_by_op",

@@ -85,7 +85,7 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
     """
     units = _matrix_units(facts)
     if units is None:
-        yield OpenQuestion("whether the device has tensor or matrix cores", "the trace doesn't identify the device")
+        yield _of_unknown_device(facts)
         return
     if not units.name:
         return
@@ -116,6 +116,14 @@ def mixed_precision(facts: Facts, is_free: NDArray[np.bool_]) -> Iterator[Advice
         yield ClearedTopic("precision", f"{matmuls}{of_rated}")
         return
     yield _slow_matmuls(facts, units, in_float & is_free, lengths)
+
+
+def _of_unknown_device(facts: Facts) -> OpenQuestion:
+    """That it isn't known whether a device has matrix units; and that no kernel uses any, where names tell that."""
+    tensor_cores, dur_ns = facts.kernels["tensor_cores"], facts.kernels["dur_ns"]
+    are_unused = int(dur_ns.filter(tensor_cores == "no").sum()) >= _NEARLY_ALL * int(dur_ns.sum())
+    topic = f"whether the device has {facts.terms.matrix_units}" + (", which no kernel uses" if are_unused else "")
+    return OpenQuestion(topic, "the trace doesn't identify the device")
 
 
 def _slow_matmuls(facts: Facts, units: _Units, is_chosen: NDArray[np.bool_], lengths: Ints) -> Advice:

@@ -25,6 +25,11 @@ _HALF = 50  # percent
 _NEARLY = 0.8  # of what a claim saves
 _OF_KERNELS = ("casts", "layout_changes", "elementwise", "unfused_attention")
 """Rules about kernels that would be gone with what launches them."""
+_COSTS = {
+    "mixed_precision": "in full precision",
+    "channels_last": "for changes of the memory layout",
+}
+"""What rules are about that are called after their remedy."""
 _MORE = 1.05  # times the time that is known to be saved: what else is saved is said
 
 
@@ -70,7 +75,9 @@ def _with_saving(facts: Facts, result: ClearedTopic, explanation: Explanation) -
     if saved_ns < LARGE_SHARE * facts.usual_step_ns:
         return result
     words, share = result.candidate.words, text.percent(saved_ns / facts.usual_step_ns)
-    evidence = f"{result.evidence}, though half of {words} would save {share}, as other work could then start earlier"
+    scope = ", data loading included," if facts.is_worth(facts.waits_for_data) else ""
+    saves = f"half of {words}{scope} would save {share}, as other work could then start earlier"
+    evidence = f"{result.evidence}, though {saves}"
     return replace(result, evidence=evidence, lost_ns=saved_ns)
 
 
@@ -82,7 +89,8 @@ def _judge(facts: Facts, advice: Advice, explanation: Explanation, per_step: Int
         return replace(_with_rest(facts, advice, saved_ns), saving_ns=saving_ns, saving_range=bounds)
     part = facts.percent(advice.size_ns or 0)
     words = advice.rule.replace("_", " ")
-    return ClearedTopic(words, f"{part} for {words}, without which steps would hardly be shorter")
+    cost = _COSTS.get(advice.rule, f"for {words}")
+    return ClearedTopic(words, f"{part} {cost}, without which steps would hardly be shorter")
 
 
 def _with_rest(facts: Facts, advice: Advice, saved_ns: int) -> Advice:

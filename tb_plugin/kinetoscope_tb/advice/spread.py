@@ -19,6 +19,7 @@ _FEW = 0.5  # of the steps
 _MOST = 0.8  # of the cost
 _APART = 2.0  # times what any other step has: such steps aren't the tail of a distribution
 _USUAL = 0.5  # of the mean: a step with less doesn't cost what is said of every one
+_NEARLY = 0.95  # of the mean share: a step with less has another share
 _LISTED = 3
 _FEWEST_OF_TREND = 6
 _RISES = 0.7  # rank correlation with the number of the step at least, however many there are
@@ -85,6 +86,12 @@ class Spread:
     def length_ns(self) -> float:
         """The mean length of these."""
         return float(self.length[self.steps].mean())
+
+    @property
+    def has_mean_share(self) -> bool:
+        """Whether none of the steps that it is about has a much smaller share of it than they have together."""
+        cost, length = (values[self.steps].astype(np.float64) for values in (self.cost, self.length))
+        return bool((cost * length.sum() >= _NEARLY * cost.sum() * length).all())
 
     def steps_in_words(self, names: Sequence[str], noun: str) -> str:
         """Which steps a share is of: every step, the average step, step 25, step 25 and 4 others."""

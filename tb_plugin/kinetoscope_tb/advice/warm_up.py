@@ -185,6 +185,13 @@ def loads_code(facts: Facts, slow: pl.DataFrame) -> bool:
     return int(first["length"].sum()) >= _MOST * int(slow["length"].sum())
 
 
+def are_first_launches(facts: Facts, slow: pl.DataFrame) -> bool:
+    """Whether most of the time of slow launches is before the first kernel of its name, whose code they may load."""
+    rows = facts.with_edges(slow).filter(pl.col("after") != NONE)
+    first = rows.filter(_is_first_of_name(facts, rows["after"]))
+    return 2 * int(first["length"].sum()) >= int(slow["length"].sum())
+
+
 def longest_launcher(facts: Facts, slow: pl.DataFrame) -> str:
     """The operator that makes the slowest of some launches, such as in `aten::add_`; empty if it isn't recorded."""
     rows = facts.with_edges(slow.sort("length", "start_ns"))

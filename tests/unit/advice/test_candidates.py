@@ -97,4 +97,4 @@ def test_work_that_others_hide_is_no_advice():
 
     row = rows(machine.steps(step, 5))
     assert "mixed_precision" not in row
-    assert "without which steps would hardly be shorter" in row["nothing_to_fix"].evidence
+    assert " % in full precision, without which steps would hardly be shorter" in row["nothing_to_fix"].evidence

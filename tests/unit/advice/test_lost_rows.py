@@ -123,7 +123,7 @@ def test_the_critical_path_is_unknown_where_no_launch_was_recorded():
     assert "critical path is `gemm" in VIEWS["critical_path_summary"].run(machine.builder.build())["title"][0].lower()
     (row,) = VIEWS["critical_path_summary"].run(without_launches(machine)).rows(named=True)
     assert row["title"].startswith("What the critical path is can't be said: ")
-    assert row["confidence"] == "low"
+    assert row["confidence"] == "cannot_tell"
 
 
 def test_what_copies_are_is_said_without_launches_too():

@@ -30,6 +30,21 @@ def test_a_share_is_of_the_steps_that_have_the_cost():
     assert steps_of([0, 90]) == "the average step"  # of two, neither is the exception
 
 
+def test_a_share_is_of_every_step_if_none_has_a_much_smaller_one():
+    def title(lengths):
+        machine = Machine()
+
+        def step(number):
+            machine.load(lengths[number] * MS)
+            machine.kernel(60 * MS)
+            machine.wait()
+
+        return rows(machine.steps(step, len(lengths)))["data_loading"].title
+
+    assert "of every step waits for data" in title([20, 20, 20, 20, 20])
+    assert "of the average step waits for data" in title([16, 24, 20, 17, 23])
+
+
 def test_a_few_steps_have_nearly_all_of_a_cost_though_others_have_a_little():
     assert steps_of([5, 5, 75, 5, 75, 5, 75, 5]) == "steps 2, 4 and 6"
     assert steps_of([4, 5, 90, 3, 4, 5]) == "step 2"

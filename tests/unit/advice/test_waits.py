@@ -101,7 +101,7 @@ def slow_launch(*, in_operator):
         machine.wait()
         machine.op("aten::add_", launch) if in_operator else launch()
 
-    return rows(machine.steps(step))["slow_launch"].evidence
+    return rows(machine.steps(step))["slow_launch"]
 
 
 def test_a_single_slow_launch_is_said_once():
@@ -128,8 +128,15 @@ def test_the_operator_that_holds_the_profilers_own_work_is_named():
 
 
 def test_a_slow_launch_is_named_by_its_operator():
-    assert "; the longest, in `aten::add_`, leaves the GPU idle for" in slow_launch(in_operator=True)
-    assert "; the longest leaves the GPU idle for" in slow_launch(in_operator=False)
+    assert "; the longest, in `aten::add_`, leaves the GPU idle for" in slow_launch(in_operator=True).evidence
+    assert "; the longest leaves the GPU idle for" in slow_launch(in_operator=False).evidence
+
+
+def test_warming_up_is_advised_only_where_first_launches_are_the_slow_ones():
+    assert slow_launch(in_operator=True).action.startswith("Look at what the calls wait for")
+    machine = Machine()
+    machine.builder.step(1, 0, 12 * MS).launch(200 * US, 5 * MS, 1).kernel("late", 5 * MS, 7 * MS, 1)
+    assert rows(machine.builder.build())["slow_launch"].action.startswith("Warm up before recording")
 
 
 def test_a_gap_that_began_in_no_wait_is_no_evidence_of_one():

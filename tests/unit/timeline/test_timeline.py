@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinetoscope_tb.timeline.core.build import timeline
-from kinetoscope_tb.timeline.core.model import CATEGORIES
+from kinetoscope_tb.timeline.core.model import CATEGORIES, activity
 from support.build import TraceBuilder
 
 
@@ -164,3 +164,8 @@ def test_what_the_profiler_writes_under_numbers_of_no_process_is_called_by_what_
         builder.event("overhead", "Buffer Request", 10, 5, pid=pid, tid=0)
     processes = {track.process for track in timeline(builder.build()).tracks}
     assert processes >= {"overhead of the profiler", "spans of the profiler", "marks of the profiler"}
+
+
+def test_the_strip_shows_when_any_thread_of_the_host_is_busy():
+    built = TraceBuilder().op("aten::mm", 0, 256).op("aten::mm", 10, 100).op("AddmmBackward0", 256, 256, thread=2)
+    assert activity(timeline(built.build()))["host"] == [1.0] * 512

@@ -679,6 +679,23 @@ def test_an_optimizer_that_takes_one_parameter_after_the_other(optimizer, action
     assert "300 operators and 300 kernels per step" in row(trace, "optimizer")["evidence"]
 
 
+def test_of_an_optimizer_that_calls_another_only_the_one_named_counts():
+    machine = Machine()
+
+    def combined():
+        computing(machine, 20, 100 * US, op="aten::linalg_vector_norm")
+        machine.annotation(
+            "Optimizer.step#Adam.step",
+            lambda: computing(machine, 300, 2 * US, op="aten::addcdiv_", host=12 * US),
+        )
+
+    trace = machine.steps(lambda _: machine.annotation("Optimizer.step#CombinedOptimizer.step", combined))
+    advice = row(trace, "optimizer")
+    assert advice["title"].startswith("Adam updates one parameter after the other")
+    assert "300 operators and 300 kernels per step" in advice["evidence"]
+    assert "and 600 µs of kernels" in advice["evidence"]
+
+
 def test_data_parallel_drives_several_devices():
     machine = Machine()
 

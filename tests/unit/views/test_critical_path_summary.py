@@ -137,3 +137,15 @@ def test_a_stretch_of_many_small_culprits_is_named_by_its_cause():
 
     (evidence,) = critical_path_summary(machine.steps(step))["evidence"]
     assert "most of it is operators on the host." in evidence
+
+
+def test_of_launches_that_return_when_their_work_ends_it_is_said_that_the_device_works():
+    built = TraceBuilder().step(1, 0, 1000).launch(0, 500, 1).kernel("k", 50, 440, 1)
+    built.launch(500, 500, 2).kernel("k", 540, 450, 2)
+    (row,) = critical_path_summary(built.build()).rows(named=True)
+    assert "these calls return when what they launched ends." in row["evidence"]
+
+
+def test_where_no_launch_is_known_the_path_cannot_be_told():
+    built = TraceBuilder().step(1, 0, 1000).op("aten::mm", 0, 500).kernel("k", 50, 440)
+    assert critical_path_summary(built.build())["confidence"].to_list() == ["cannot_tell"]

@@ -29,6 +29,13 @@ def test_rocm_s_version_is_as_hip_s_headers_encode_it(number, version):
     assert facts(hip_runtime_version=number).get("ROCm") == version
 
 
+def test_when_the_file_was_written_is_said_where_its_name_has_another_time():
+    trace = TraceBuilder().kernel("k", 0, 10).build()
+    named = dict(environment(replace(trace, path="/logs/worker0.1623143566756.pt.trace.json.gz")).rows())
+    assert named["File written"] == "2021-06-08 09:12:46 UTC"
+    assert "File written" not in dict(environment(replace(trace, path="/logs/rank0.14.pt.trace.json.gz")).rows())
+
+
 def test_the_name_of_a_single_step_is_not_taken_for_their_number():
     def steps(*names):
         built = TraceBuilder().kernel("k", 0, 10)

@@ -142,6 +142,12 @@ def torch_version(trace: Trace) -> str | None:
     return f"≈ {first}" if first == last else f"≈ {first}–{last}"
 
 
+def may_lack_compile(trace: Trace) -> bool:
+    """Whether the version is one that may be older than PyTorch 2, and so without torch.compile."""
+    version = torch_version(trace)
+    return version is not None and version.removeprefix("≈ ").startswith("1.")
+
+
 def writer(trace: Trace) -> str | None:
     """The writer of the file, if it isn't torch's usual exporter; None if unknown."""
     if trace.meta.foreign_writer is not None:

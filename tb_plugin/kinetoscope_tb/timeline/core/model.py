@@ -179,14 +179,12 @@ class Timeline:
 
 
 def activity(timeline: Timeline) -> dict[str, list[float] | None]:
-    """The busy share of all devices, and of the busiest thread, in each of 512 equal parts of the window.
+    """The busy share of all devices, and of all threads together, in each of 512 equal parts of the window.
 
     The strip above the timeline draws them. None if the trace has no such track.
     """
-    work = [i for i, track in enumerate(timeline.tracks) if track.part == "work"]
-    calls = [i for i, track in enumerate(timeline.tracks) if track.part == "calls"]
-    busiest = sorted(calls, key=lambda i: -timeline.tracks[i].slices)[:1]
-    return {"device": _busy(timeline, work), "host": _busy(timeline, busiest)}
+    work, calls = ([i for i, track in enumerate(timeline.tracks) if track.part == part] for part in ("work", "calls"))
+    return {"device": _busy(timeline, work), "host": _busy(timeline, calls)}
 
 
 def _busy(timeline: Timeline, tracks: list[int]) -> list[float] | None:

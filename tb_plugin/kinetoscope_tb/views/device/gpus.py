@@ -56,16 +56,18 @@ class Gpus(Table):
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels that use tensor or "
         "matrix cores, among kernels for which this is known; missing if it isn't known for most of the time.",
-        title="Time on matrix units",
+        title="Known kernel time on tensor cores",
     )
     tc_known_frac = Column(
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels whose names show whether "
         "they use tensor or matrix cores.",
-        title="Kernel time with known units",
+        title="Known kernel time",
     )
     matrix_units = Column(
-        TEXT, "The vendor's name for these units: tensor cores, matrix cores, XMX engines; missing for unknown vendors."
+        TEXT,
+        "The vendor's name for these units: tensor cores, matrix cores, XMX engines; missing for unknown vendors.",
+        title="Vendor's matrix units",
     )
     kernel_total_ns = Column(DURATION, "Sum of the durations of its kernels, outside the steps too.")
     device_total_ns = Column(DURATION, "The same with copies and fills.")

@@ -63,6 +63,7 @@ class PathAcrossRanks(Table):
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time: own work of the "
         "rank, or the collective's transfer, including the effect on other ranks' waits. Missing for waits, if nothing "
         f"can be made faster, and beyond the {MOST_ESTIMATED} rows with the most time on the path.",
+        title="Saved per step",
     )
     saved_frac = Column(FRACTION, "The same / the step.")
 

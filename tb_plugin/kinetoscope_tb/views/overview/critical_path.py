@@ -57,6 +57,7 @@ class CriticalPath(Table):
         "steps: then all of this is about these. Missing for `unexplained` and `host_sync`: a wait is shorter if "
         "what it waits for is, or if the host doesn't wait; advice says what that saves. Missing also for `not_shown`: "
         "nobody knows what ran then; and for all where no recorded call launched device work.",
+        title="Saved per step",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
     saved_low_ns = Column(

@@ -55,6 +55,7 @@ class CriticalPathNames(Table):
         "How much shorter a step would be if all of it, on the path or not, took `percent` less time; estimated for "
         f"the {MOST_ESTIMATED} rows with the most time on the path, missing for the others, for waits, and "
         "where no recorded call launched device work.",
+        title="Saved per step",
     )
     saved_frac = Column(FRACTION, "The same / the step, without the profiler where the recorder timed such steps.")
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ...arrays.gather import NONE, gather
+from ...arrays.intervals import length_within
 from ...critical_path.classes import ON_DEVICE
 from ...critical_path.culprits import NOT_SHOWN, PARTS, WAITING, WHO, path_culprits, saved_by_part
 from ...critical_path.explanation import path_explanation
@@ -15,6 +17,7 @@ from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
 from ...measures.recording.lost_launches import are_launches_known, is_no_launch_known
 from ...measures.recording.vendor import vendor_terms
+from ...measures.time.breakdown import intervals_of
 from ...measures.time.idle_causes import NOT_IN_RECORDING
 from ...measures.time.step_subset import counted_steps
 from ...names import text
@@ -27,6 +30,7 @@ from ...view import Lead, View
 _LEAST = 0.03  # of the path: smaller parts aren't named
 _MOST_NAMED = 3  # parts besides the largest
 _LARGE = 0.25  # of the path: a culprit that takes as much is named first
+_MOSTLY = 0.5  # of a culprit's time on the path
 _HALF, _MUCH_MORE = 50, 1.5  # percent; times what the largest part would save
 _NO_WORK = (*WAITING, "between_kernels")
 """Causes that nobody can make faster."""
@@ -53,7 +57,7 @@ _UNKNOWN = (
     NOT_SHOWN,
     "What the critical path is can't be said: which calls launched device work isn't recorded.",
     "Without them a path knows what the host does and what each stream runs, but not what waits for what.",
-    "low",
+    "cannot_tell",
     "health",
 )
 
@@ -71,8 +75,8 @@ class CriticalPathSummary(
         "the longest time in a row on the host."
     ),
     confidence=(
-        "low: most of the path is not in the recording, or waits that it doesn't explain, or launches aren't; else "
-        "high."
+        "cannot_tell: no recorded call launched device work; low: most of the path is not in the recording, or waits "
+        "that it doesn't explain, or some launches aren't; else high."
     ),
     view="Id of the view that says what to do.",
 ):
@@ -112,6 +116,7 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
         all_of = f"{_time(trace, cause_ns, steps)}, {text.percent(cause_ns / whole)} of the path"
         rest = f" All {words[cause]} together: {all_of}." if cause_ns > culprit["dur_ns"] else ""
         sentences = [f"It takes {_time(trace, culprit['dur_ns'], steps)} ({words[cause]}{_at(culprit)}).{rest}"]
+        sentences += _blocking_launches(trace, of_cause.filter(pl.col("name") == culprit["name"]), device)
     if cause == "communication":
         sentences.append(_MAY_WAIT)
     if other_parts:
@@ -123,6 +128,20 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     is_unknown = cause in (NOT_SHOWN, "unexplained") or not are_launches_known(trace)
     confidence = "low" if is_unknown else "high"
     return cause, title, " ".join(sentences), confidence, "advice"
+
+
+def _blocking_launches(trace: Trace, pieces: pl.DataFrame, device: str) -> list[str]:
+    """That calls which launch work return when it ends, if that is most of their time on the path: a sentence."""
+    rows, calls = trace.device_events, trace.launches
+    launch = rows["launch"].to_numpy()
+    ends = gather((calls["start_ns"] + calls["dur_ns"]).to_numpy(), launch, missing=0)
+    own = (launch != NONE) & ((rows["start_ns"] + rows["dur_ns"]).to_numpy() <= ends)
+    start = pieces["start_ns"].to_numpy()
+    lengths = length_within(intervals_of(rows, own), start, start + pieces["dur_ns"].to_numpy())
+    share = float(lengths.sum()) / max(1, int(pieces["dur_ns"].sum()))
+    if pieces["cause"][0] != "launch" or share < _MOSTLY:
+        return []
+    return [f"The {device} works for {text.percent(share)} of that: these calls return when what they launched ends."]
 
 
 def _largest(trace: Trace, culprit: dict[str, Any], cause_ns: int, steps: int) -> str:

@@ -7,6 +7,8 @@ from pathlib import PurePath
 
 import polars as pl
 
+from ...discovery import span_labels
+from ...discovery.filename_patterns import is_time, name_parts
 from ...filesystem import printable
 from ...measures.recording.contents import has_snapshot_alone
 from ...measures.recording.torch_version import MEMORY_TIMELINE, torch_version, writer
@@ -89,8 +91,11 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
     steps = trace.steps
     has_steps = steps["name"][0] != "all"
     start = datetime.fromtimestamp(trace.origin_ns / 1e9, timezone.utc) if trace.origin_ns > EARLIEST_CLOCK_NS else None
+    start_text = f"{start:%Y-%m-%d %H:%M:%S} UTC" if start else None
+    name_text = _time_in_name(trace)
     return [
-        ("Recorded", f"{start:%Y-%m-%d %H:%M:%S} UTC" if start else None),
+        ("Recorded", start_text),
+        ("File written", name_text if name_text != start_text else None),
         ("Steps", _steps(steps) if has_steps else None if has_snapshot_alone(trace) else "not marked"),
         ("Recorded because", _why(trace.meta)),
         ("Events", digits(trace.meta.events)),
@@ -99,6 +104,13 @@ def _recording(trace: Trace) -> list[tuple[str, object]]:
         ("File", printable(PurePath(trace.path).name)),
         ("Process", _process(trace.meta)),
     ]
+
+
+def _time_in_name(trace: Trace) -> str | None:
+    """The time in the file's name: torch takes it when it writes the file, which may be minutes after the steps."""
+    span = name_parts(PurePath(trace.path).name).span
+    label = span_labels([span])[span] if is_time(span) else span
+    return label if label != span else None
 
 
 def _why(meta: Meta) -> str | None:

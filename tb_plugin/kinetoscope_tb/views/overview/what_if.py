@@ -43,7 +43,7 @@ class WhatIf(Table):
         "the recorder timed such steps, else as recorded.",
     )
     step_ns = Column(DURATION, "Their mean length with all steps laid out again.")
-    saved_ns = Column(DURATION, "Length now - new length.")
+    saved_ns = Column(DURATION, "Length now - new length.", title="Saved per step")
     saved_frac = Column(FRACTION, "The same / the length now.")
     saved_low_ns = Column(
         DURATION,
