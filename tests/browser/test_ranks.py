@@ -245,7 +245,7 @@ def test_the_timeline_lays_ranks_on_one_clock_that_nobody_measured(page: Page, m
 PAIRS = tuple((f"tp{i}", (2 * i, 2 * i + 1)) for i in range(4))
 SHARDS = tuple((f"dp{i}", tuple(range(i, 8, 2))) for i in range(2))
 EXPECTED = {  # text in the first row of each view, or instead of rows
-    "rank_steps": "rank0",
+    "rank_steps": "rank5",
     "stragglers": "rank5",
     "communication": "all_reduce",
     "links": "tp2 · ranks 4-5",

@@ -16,21 +16,25 @@ export interface DrawnTable {
   rows: Rows;
 }
 
-/** The order of the server's rows: by the weight or another charted column if that descends, else none. */
+/**
+ * The order of the server's rows: by the weight or another charted column if that descends, else none.
+ *
+ * Below a heat map, which has lines and columns in order, the rows with the largest values come first.
+ */
 function defaultSortOf(ready: Ready, entry: ViewEntry): string {
   const descends = ({ values }: DrawnColumn) =>
     values[0] !== values.at(-1) && values.every((value, i) => i === 0 || (value ?? 0) <= (values[i - 1] ?? 0));
   const by = [entry.weight, ...chartedColumns(entry.picture)].map((name) =>
     ready.columns.find((column) => column.name === name)
   );
-  const column = by.find((column) => column && descends(column));
+  const column = by.find((column) => column && (entry.picture?.kind === "heatmap" || descends(column)));
   return column ? `-${column.name}` : "";
 }
 
 const MANY = 5000; // rows that take longer than anybody should wait
 
 /**
- * The rows to show, in the server's order unless the user chose another.
+ * The rows to show, in their default order unless the user chose another.
  *
  * After the first ones, those of a long table are found in time slices: the rows before stay meanwhile, and a newer
  * request drops the work.
