@@ -39,7 +39,6 @@ def _time_by_thread(trace: Trace, events: pl.DataFrame, column: str) -> NDArray[
     return np.asarray(np.bincount(events["thread"].to_numpy(), times, trace.threads.height), np.float64)
 
 
-@once_per_recording
 def autograd_threads(trace: Trace) -> NDArray[np.bool_]:
     """Which threads run backward operators of forward operators of other threads."""
     host = trace.host_events
