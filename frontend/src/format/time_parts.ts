@@ -66,7 +66,7 @@ const PARTS: Record<string, Part> = {
   host_sync: SYNCHRONIZING,
   all: ["All parts", "var(--other)"],
   computation: KERNELS,
-  "device communication": ["Communication", shade("memcpy")],
+  "device communication": ["Communication", tint("communication", 70)],
   "host communication": ["Communication of the host", shade("communication")],
   "launch latency": ["Launching: latency", LATENCY],
   "runtime call": ["Launching: calls", "var(--runtime)"],
