@@ -25,6 +25,7 @@ def note_of_view(trace: Trace, view: View, *arguments: str) -> str:
         arguments: The names of its arguments, and `phase` and `step` if it is restricted to steps.
     """
     is_of_all = view.within == "rows" and view.scope == "recording" and not chooses_steps(arguments)
+    is_of_all = is_of_all and not view.is_missing(trace)
     return f"{_base(trace) if is_of_all else ''} {doubt(trace, view)}".strip()
 
 

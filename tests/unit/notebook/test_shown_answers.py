@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import polars as pl
@@ -92,7 +93,9 @@ def test_the_text_is_that_of_a_terminal(profile, monkeypatch, capsys):
     print_table(display_order(texts, [column.name for column in columns], view.table.weight))
     printed = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in capsys.readouterr().out.splitlines()]
     shown = frame._repr_mimebundle_()["text/plain"].splitlines()
-    assert shown[: len(printed)] == printed
+    first = shown.index(printed[0])
+    assert " ".join(shown[:first]).strip() == frame._display.note != ""
+    assert shown[first : first + len(printed)] == printed
     assert shown[-1] == f"{frame.height - 20} more rows."
 
 
@@ -104,7 +107,7 @@ def test_headings_have_units_and_definitions(profile):
 
 def test_a_view_without_rows_says_what_to_do(profile):
     frame = profile.operators
-    empty = type(frame)(frame.clear(), frame._display)
+    empty = type(frame)(frame.clear(), replace(frame._display, note=""))
     assert empty._repr_mimebundle_()["text/plain"].startswith("Operators: no rows.")
     assert is_static(empty._repr_mimebundle_()["text/html"])
 

@@ -265,6 +265,7 @@ VIEW = View(
     needs=has_rated_operators,
     hint="Neither matmuls, convolutions or attention nor kernels of operators with shapes were recorded. They need "
     "ProfilerActivity.CPU among the activities, and record_shapes=True.",
+    option="record_shapes",
     slices=Slices(events_of_row, row_of),
     reads_captures=True,
 )
