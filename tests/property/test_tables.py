@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import pytest
 from hypothesis import given, settings
 
-from kinetoscope_tb.measures.time.idle_causes import not_shown
+from kinetoscope_tb.measures.time.idle_causes import hidden_work
 from kinetoscope_tb.views import VIEWS
 from support import slow_tables as slow
 from support.strategies import builders
@@ -172,7 +172,7 @@ def assert_gpu_activity(trace, recording, base_ns):
         return
     instants, origin = slow.activity(recording), trace.origin_ns - base_ns
     for device, at, dur, busy, filled in VIEWS["gpu_activity"].run(trace).rows():
-        lost = {t for start, end in zip(*not_shown(trace, device), strict=True) for t in range(start, end)}
+        lost = {t for start, end in zip(*hidden_work(trace, device), strict=True) for t in range(start, end)}
         part = [instants[device, origin + t] for t in range(at, at + dur) if t not in lost]
         assert busy == (close(sum(b for b, _ in part) / len(part)) if part else None)
         if filled is not None:

@@ -17,6 +17,7 @@ from ..measures.time.host_activity import launching_threads
 from ..measures.time.idle_causes import CAUSES
 from ..measures.time.threads import main_thread
 from ..names import text
+from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
 from ..names.python_frames import function_name
 from ..trace.results import once_per_trace
@@ -171,7 +172,7 @@ def _others(facts: Facts, gaps: list[Gap]) -> str:
 def described_row(facts: Facts, gap: Gap) -> str:
     """The row that follows a gap, with the operator that launched it."""
     device = facts.trace.device_events
-    name, op = str(device["name"][gap.after]), int(device["op"][gap.after])
+    name, op = kernel_label(str(device["name"][gap.after])), int(device["op"][gap.after])
     name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
     return f"`{name}`" + ("" if op == NONE else f" of `{facts.trace.all_host_events['name'][op]}`")
 

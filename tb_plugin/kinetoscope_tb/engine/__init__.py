@@ -17,6 +17,5 @@ read_queue         which file is read next
 workers            threads
 answers            not ready, partial, missing, or a table
 notes              which part of the recording a view is of, and which of its numbers are doubtful
-doubts             which numbers of a view the recording's faults make doubtful
 cache              the cache on disk
 """

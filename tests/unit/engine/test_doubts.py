@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kinetoscope_tb.engine.doubts import doubt
+from kinetoscope_tb.engine.notes import doubt
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder

@@ -43,7 +43,7 @@ def test_attention_whose_equal_calls_differ_as_with_windows_is_not_rated(
         builder.launch(at + 200, 50, layer + 1)
         builder.kernel("kernel_unified_attention_2d", 600_000 * (layer + 1), 1_000 * times[layer % 2], layer + 1)
     row = VIEWS["limits"].run(builder.build()).row(by_predicate=pl.col("part") == "attention", named=True)
-    assert row["known_frac"] == is_rated
+    assert row["known_frac"] == 1
     assert (row["roof_frac"] is not None, row["bound_by"] is not None) == (is_rated, is_rated)
     assert (row["reason"] is None) == is_rated
     assert is_rated or "window" in row["reason"]

@@ -4,11 +4,10 @@ limits      the bounds of all checks, with the reason of each
 times       the times that the checks compare: device rows, their launches, the steps that count
 completion  a kernel that outlives the synchronize that waited for it
 overlaps    a kernel that covers others of its stream
-losses      launches without GPU events
+losses      launches without GPU events, also because a graph is captured
 order       a stream that runs its work in another order than it was launched in
 clocks      device rows before their launch, clocks that drift, a window cut out of running work
 units       times that are too long or too short for what was timed
-captures    graphs that are captured, so that nothing runs that is launched meanwhile
 overhead    what recording itself takes of the steps
 
 Events that were recorded twice are left out where frames are assembled (trace/assemble.py). Each check is vectorized
@@ -19,10 +18,10 @@ from __future__ import annotations
 
 from ...trace import Diagnostic, Trace
 from ...trace.results import once_per_recording
-from . import captures, clocks, completion, losses, order, overhead, overlaps, units
+from . import clocks, completion, losses, order, overhead, overlaps, units
 from .times import Times
 
-_CHECKS = (completion, overlaps, losses, order, clocks, units, captures, overhead)
+_CHECKS = (completion, overlaps, losses, order, clocks, units, overhead)
 
 
 @once_per_recording

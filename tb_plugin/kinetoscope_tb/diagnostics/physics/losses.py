@@ -1,7 +1,8 @@
 """Launches without GPU events: the profiler's buffers were lost, or the work ran after the end.
 
 Between the last event that was launched before such a launch and the first that was launched after it, a device may
-have been busy with what is missing. Copies, fills and what is launched while a graph is captured need no events.
+have been busy with what is missing. Copies, fills and what is launched while a graph is captured need no events; where
+most of the steps is such a capture, numbers of devices say nothing.
 """
 
 from __future__ import annotations
@@ -12,8 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays.intervals import Ints
-from ...measures.recording.lost_launches import lost_launches, silent_steps, work_launches
+from ...measures.recording.lost_launches import (
+    MOSTLY_CAPTURED,
+    capture_spans,
+    lost_launches,
+    silent_steps,
+    work_launches,
+)
 from ...measures.recording.options import how_to_record_less
+from ...measures.recording.server import RECORD_REPLAYS
 from ...names import text
 from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
@@ -21,11 +29,14 @@ from . import limits
 from .times import Times
 
 _UNDERMINED: frozenset[NumberKind] = frozenset({"idle", "launches", "steps", "totals"})
+_OF_CAPTURES: frozenset[NumberKind] = frozenset({"idle", "launches", "totals"})
+_NOTICEABLE = 0.1  # of the steps: captures are noted
 _LATER = "Let the device finish before the profiler stops, and record one step more than is needed."
 
 
 def diagnose(times: Times) -> Iterator[Diagnostic]:
     """What was launched, but has no row."""
+    yield from _of_captures(times)
     yield from _of_silent_steps(times)
     launches_work, missing = work_launches(times.trace), lost_launches(times.trace)
     if not missing.any():
@@ -40,6 +51,24 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
         if calls.any():
             affected_ns = times.idle_within_steps(blind[0][rows], blind[1][rows])
             yield describe(times, calls, int(launches_work.sum()), affected_ns)
+
+
+def _of_captures(times: Times) -> Iterator[Diagnostic]:
+    """That graphs are captured for a noticeable share of the steps; numbers say nothing where it is most of them."""
+    spans = capture_spans(times.trace)
+    captured_ns = times.within_steps(*spans)
+    share = times.share(captured_ns)
+    if share < _NOTICEABLE:
+        return
+    fact = f"Graphs are captured for {text.percent(share)} of the steps, and nothing that is captured runs then"
+    is_most = share >= MOSTLY_CAPTURED
+    yield Diagnostic(
+        "graphs_captured",
+        spans[0].size,
+        f"{fact}: kernels, idle time and utilization here say nothing of the replays. {RECORD_REPLAYS}",
+        level="warning" if is_most else "note",
+        fault=Fault(fact, _OF_CAPTURES, RECORD_REPLAYS, captured_ns) if is_most else None,
+    )
 
 
 def _of_silent_steps(times: Times) -> Iterator[Diagnostic]:

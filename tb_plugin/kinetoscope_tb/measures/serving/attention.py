@@ -9,7 +9,7 @@ FLOPs are those of both products for the pairs that causal attention computes. B
 outputs once, and the keys and values of all requests once per call.
 
 Layers whose attention reaches back over a window do less than that, and no trace says how long it is: where equal calls
-of an iteration take very different times, their work isn't known.
+of an iteration take very different times, their work is an upper bound, and no share of a roof is given.
 
 Attention whose tensors are padded to one length, that of PyTorch's scaled_dot_product_attention, needs shapes alone.
 """
@@ -77,8 +77,7 @@ def attention_work(trace: Trace, iterations: Iterations) -> AttentionWork:
     lengths = request_lengths(trace, iterations)
     calls, heads = _calls(trace)
     step = iteration_of(host, iterations)[calls]
-    has_lengths = np.array([number != NONE and lengths[number] is not None for number in step.tolist()], bool)
-    counts = has_lengths & ~_has_window(trace, calls, heads, step)
+    counts = np.array([number != NONE and lengths[number] is not None for number in step.tolist()], bool)
     work = np.zeros((4, size), np.int64)
     peaks = only_peaks(trace)
     for at in np.flatnonzero(counts).tolist():
@@ -115,22 +114,15 @@ def _call_of_kernels(trace: Trace, calls: NDArray[np.int64]) -> NDArray[np.int32
 
 
 def has_windows(trace: Trace, iterations: Iterations) -> bool:
-    """Whether attention over requests whose lengths are known isn't rated, because some layers may have a window."""
+    """Whether some layers may have a window: equal calls of an iteration take very different times."""
     calls, heads = _calls(trace)
-    return bool(_has_window(trace, calls, heads, iteration_of(trace.all_host_events, iterations)[calls]).any())
-
-
-def _has_window(
-    trace: Trace, calls: NDArray[np.int64], heads: list[_Heads], step: NDArray[np.int64]
-) -> NDArray[np.bool_]:
-    """Which calls have others of the same iteration and heads that take much longer, or much less long."""
+    step = iteration_of(trace.all_host_events, iterations)[calls]
     call_of_kernel, device = _call_of_kernels(trace, calls), trace.device_events
     call_ns = scatter_add(call_of_kernel, device["dur_ns"].to_numpy(), trace.all_host_events.height)[calls]
     frame = pl.DataFrame({"step": step, "heads": list(map(str, heads)), "call_ns": call_ns})
-    shortest, longest = (
-        pl.col("call_ns").quantile(quantile, "nearest").over("step", "heads") for quantile in (_TAIL, 1 - _TAIL)
-    )
-    return frame.select((longest > _ALIKE * shortest) & (pl.col("step") != NONE)).to_series().to_numpy()
+    shortest, longest = (pl.col("call_ns").quantile(quantile, "nearest") for quantile in (_TAIL, 1 - _TAIL))
+    of_calls = frame.filter(pl.col("step") != NONE).group_by("step", "heads")
+    return bool(of_calls.agg(differ=longest > _ALIKE * shortest)["differ"].any())
 
 
 def _keys_and_values(_name: str, shapes: str | None) -> int:

@@ -69,7 +69,8 @@ def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
     )
     whole = pl.col("time_ns").sum().over("phase")
     table = sums.join(phases, "phase").filter((pl.col("time_ns") > 0) | (pl.col("kernels_ns") > 0))
-    table = _rates(table, _bandwidth(trace)).with_columns(
+    unrated = ("attention",) if has_windows(trace, iterations) else ()
+    table = _rates(table, _bandwidth(trace), unrated).with_columns(
         whole=whole, share_frac=fraction(pl.col("time_ns"), whole), reason=_reason(trace, iterations)
     )
     by = ["whole", "phase", "time_ns", "part"]
@@ -133,15 +134,14 @@ def _reason(trace: Trace, iterations: Iterations) -> pl.Expr:
     if not any(request_lengths(trace, iterations)) and (has_ragged_attention(trace) or not needs_capture):
         reasons["attention"] = _NO_LENGTHS
         are_whole.append("attention")
-    elif has_windows(trace, iterations):
-        reasons["attention"] = _NO_WINDOW
-        are_whole.append("attention")
     part = pl.col("part")
     of_part = part.replace_strict(reasons, default=None, return_dtype=pl.String)
     is_replayed = pl.lit(needs_capture) & (pl.col("replayed_ns") > 0) & ~part.is_in(are_whole)
     is_unknown = pl.col("known_frac") < pl.when(part == "attention").then(_ANY).otherwise(_ALL)
     why = pl.when(is_replayed).then(pl.lit(_NO_CALLS)).otherwise(of_part)
-    return pl.when(is_unknown).then(pl.concat_str(pl.col("known_frac").map_elements(_share_in_words, pl.String), why))
+    in_words = pl.concat_str(pl.col("known_frac").map_elements(_share_in_words, pl.String), why)
+    may_have_window = (part == "attention") & (pl.col("known_frac") > 0) & pl.lit(has_windows(trace, iterations))
+    return pl.when(may_have_window).then(pl.lit(_NO_WINDOW)).when(is_unknown).then(in_words)
 
 
 def _share_in_words(known_frac: float) -> str:
@@ -151,10 +151,17 @@ def _share_in_words(known_frac: float) -> str:
     return f"Only {percent(known_frac)} of its time can be rated. " if known_frac else ""
 
 
-def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
-    """Add what is derived of the sums; what isn't known is null, and what says nothing of most of a part."""
+def _rates(table: pl.DataFrame, bandwidth: float | None, unrated: tuple[str, ...]) -> pl.DataFrame:
+    """Add what is derived of the sums; what isn't known is null, and what says nothing of most of a part.
+
+    Args:
+        table: The sums of each part.
+        bandwidth: The device's peak, in bytes per second; None: unknown.
+        unrated: Parts whose work is an upper bound, which says nothing of a roof.
+    """
     has_work, roof = pl.col("known_ns") > 0, pl.col("roof_ns").cast(pl.Float64)
-    is_share_in_words = (roof > 0) & (pl.col("known_ns") >= LEAST_KNOWN * pl.col("kernels_ns"))
+    is_rated = (roof > 0) & (pl.col("known_ns") >= LEAST_KNOWN * pl.col("kernels_ns"))
+    is_rated &= ~pl.col("part").is_in(unrated)
     has_flop = has_work & (pl.col("flop") > 0)
     seconds = pl.when(has_work).then(pl.col("known_ns") / 1e9)
     at_memory = pl.col("moved_bytes") / pl.lit(bandwidth, pl.Float64) * 1e9
@@ -171,9 +178,9 @@ def _rates(table: pl.DataFrame, bandwidth: float | None) -> pl.DataFrame:
         work_flop=pl.when(has_flop).then("flop"),
         achieved_bytes_per_s=pl.col("moved_bytes") / seconds,
         achieved_flop_per_s=pl.when(has_flop).then(pl.col("flop") / seconds),
-        bandwidth_frac=pl.when(is_share_in_words).then(at_memory / (seconds * 1e9)),
-        roof_frac=pl.when(is_share_in_words).then(roof / (seconds * 1e9)),
-        bound_by=pl.when(is_share_in_words).then(
+        bandwidth_frac=pl.when(is_rated).then(at_memory / (seconds * 1e9)),
+        roof_frac=pl.when(is_rated).then(roof / (seconds * 1e9)),
+        bound_by=pl.when(is_rated).then(
             pl.when((at_memory >= 0.5 * roof) | ~has_flop).then(pl.lit("memory")).otherwise(pl.lit("compute"))
         ),
     )

@@ -40,11 +40,11 @@ class CriticalPathSegments(Table):
     step = Column(TEXT, "Number of the step.")
     start_ns = Column(INSTANT, "When it begins, which is when the previous segment ends.")
     dur_ns = Column(DURATION, "Length of the segment.")
-    part = Column(TEXT, "Cause, as in the critical path by culprit, of that.", shown_as="time part")
+    part = Column(TEXT, "Cause, as in the critical path by culprit, of most of it.", shown_as="time part")
     name = Column(
         TEXT,
-        "What runs, or the row that waits; of several the one with most time, with its share of the segment where that "
-        "is less than half, and how many more there are; missing if nothing was recorded.",
+        "What runs, or the row that waits; of several of that cause the one with most time, with its share of the "
+        "segment where that is less than half, and how many more there are; missing if nothing was recorded.",
     )
     op = Column(TEXT, "The innermost operator around it, or the one that launched the row; missing if none is known.")
     python = Column(
@@ -102,14 +102,15 @@ def _table(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:
 
 
 def _largest_culprits(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:
-    """Of each segment the cause and the name with most time, and in words how much that is if not most."""
+    """Of each segment the cause with most time, and of that the name with most; in words how much that is if little."""
     pieces = pieces_by_name(trace).join(path, "segment", "semi")
     sums = pieces.group_by("segment", "cause", "name", maintain_order=True).agg(pl.col("dur_ns").sum())
     sums = sums.with_columns(
         others=pl.col("name").n_unique().over("segment") - 1,
         share=pl.col("dur_ns") / pl.col("dur_ns").sum().over("segment"),
     )
-    largest = sums.sort("dur_ns", descending=True, maintain_order=True).unique("segment", keep="first")
+    by = [pl.col("dur_ns").sum().over("segment", "cause"), "dur_ns"]
+    largest = sums.sort(by, descending=True, maintain_order=True).unique("segment", keep="first", maintain_order=True)
     is_most = (pl.col("others") == 0) | (pl.col("share") >= _MOST)
     in_words = pl.format("{}, {}, and {} more", "name", pl.col("share").map_elements(percent, pl.String), "others")
     name = pl.when(is_most).then(pl.when(pl.col("name") != NAMELESS).then("name")).otherwise(in_words)

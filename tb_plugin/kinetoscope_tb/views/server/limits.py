@@ -66,10 +66,9 @@ class Limits(Table):
     known_frac = Column(
         FRACTION,
         "Share of that sum in kernels whose work is known: matmuls and scaled_dot_product_attention with recorded "
-        "shapes, other attention with recorded shapes and lengths of requests (annotations with details) unless the "
-        "times of equal calls differ as with sliding windows, experts whose shapes prove which weights are read (for "
-        "one token, or where each token runs all), and what else *Operator efficiency* rates by its "
-        "bytes. Of graphs it needs a recording of their capture. "
+        "shapes, other attention with recorded shapes and lengths of requests (annotations with details), experts "
+        "whose shapes prove which weights are read (for one token, or where each token runs all), and what else "
+        "*Operator efficiency* rates by its bytes. Of graphs it needs a recording of their capture. "
         "Missing for copies, fills and communication, which aren't rated.",
     )
     moved_bytes = Column(
@@ -80,7 +79,9 @@ class Limits(Table):
         BYTES,
         "Of these, the weights of matmuls and experts, or the keys and values of attention (of MLA the latent cache).",
     )
-    work_flop = Column(FLOP, "Operations of these kernels; of attention those of causal pairs.")
+    work_flop = Column(
+        FLOP, "Operations of these kernels; of attention those of causal pairs, as if no layer had a window."
+    )
     achieved_bytes_per_s = Column(BYTE_RATE, "These bytes / the time of these kernels.")
     achieved_flop_per_s = Column(FLOP_RATE, "These operations / the time of these kernels.")
     bandwidth_frac = Column(
