@@ -233,7 +233,7 @@ def longer_host_steps(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         "steps",
         "",
         facts.mean(lengths),
-        facts.host_candidate(f"`{function_name(name)}`", spans),
+        facts.host_candidate(function_name(name), spans),
         culprit,
     )
 
@@ -414,7 +414,7 @@ def _in_few_steps(facts: Facts) -> tuple[str, Intervals, Culprit] | None:
 
 def _candidate(facts: Facts, name: str, spans: Intervals) -> Candidate:
     """What the host does at some times, with all that it launches: without it, none of that would run."""
-    host = facts.host_candidate(f"`{function_name(name)}`", spans)
+    host = facts.host_candidate(function_name(name), spans)
     return replace(host, rows=np.flatnonzero(launched_within(facts.trace, spans)))
 
 

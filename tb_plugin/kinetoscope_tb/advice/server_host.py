@@ -139,7 +139,7 @@ def server_function(facts: Facts) -> Iterator[Advice]:
         "gaps",
         "host late",
         facts.mean(late),
-        facts.host_candidate(f"`{function.words}`", without(function.spans, facts.profiler_spans)),
+        facts.host_candidate(function.words, without(function.spans, facts.profiler_spans)),
         function.culprit,
     )
 

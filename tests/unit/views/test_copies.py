@@ -87,7 +87,9 @@ def test_a_sentence_says_how_long_copies_run_without_a_kernel():
         "For 15 % of the time copies or fills run and no kernel does: 150 ns of 1 µs, "
         "all of it `Memcpy HtoD (Pageable -> Device)`."
     )
-    assert row["evidence"] == "2 copies, 250 ns in all, for 3 KiB at 12.3 GB/s. From or to pageable memory: all."
+    assert (
+        row["evidence"] == "2 copies, 250 ns in the recording, for 3 KiB at 12.3 GB/s. From or to pageable memory: all."
+    )
     assert row["confidence"] == "high"
 
 
@@ -96,11 +98,11 @@ def test_copies_and_fills_are_counted_by_what_they_are():
     (row,) = copies_summary(both).rows(named=True)
     assert row["title"].endswith(", most of it `Memcpy HtoD (Pageable -> Device)`.")
     assert row["evidence"] == (
-        "2 copies and fills, 250 ns in all. Largest totals: `Memcpy HtoD (Pageable -> Device)` 200 ns for 2 KiB at "
-        "10.2 GB/s and `Memset (Device)` 50 ns for 1 KiB at 20.5 GB/s. From or to pageable memory: 200 ns."
+        "2 copies and fills, 250 ns in the recording. Largest totals: `Memcpy HtoD (Pageable -> Device)` 200 ns for "
+        "2 KiB at 10.2 GB/s and `Memset (Device)` 50 ns for 1 KiB at 20.5 GB/s. From or to pageable memory: 200 ns."
     )
     (fill,) = copies_summary(launched().memset(850, 50, 3).build()).rows(named=True)
-    assert fill["evidence"].startswith("1 fill, 50 ns in all")
+    assert fill["evidence"].startswith("1 fill, 50 ns in the recording")
 
 
 def test_copies_with_the_longest_total_are_no_culprits_while_kernels_hide_most_of_them():

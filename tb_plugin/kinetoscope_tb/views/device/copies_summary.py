@@ -73,7 +73,7 @@ def _exposed_ns(trace: Trace, rows: NDArray[np.int64], windows: Windows) -> int:
 
 def _evidence(totals: pl.DataFrame) -> str:
     total = int(totals["total_ns"].sum())
-    counts = f"{_count(totals)}, {time(total)} in all"
+    counts = f"{_count(totals)}, {time(total)} in the recording"
     columns = totals.select("name", "total_ns", "moved_bytes", "moved_bytes_per_s").head(_MOST_NAMED)
     largest = [f"{code(name)} {time(ns)}{_amount(*amount)}" for name, ns, *amount in columns.iter_rows()]
     pageable = int(totals.filter(pl.col("is_pageable"))["total_ns"].sum())

@@ -62,7 +62,7 @@ class Gpus(Table):
         FRACTION,
         "Share of kernel time, from the first step's start to the last one's end, in kernels whose names show whether "
         "they use tensor or matrix cores.",
-        title="Known kernel time",
+        title="Use of tensor cores known",
     )
     matrix_units = Column(
         TEXT,
