@@ -136,9 +136,12 @@ class Faults:
 
     def _share_of_time(self, numbers: _Numbers) -> float:
         """The same with all that recording costs, also where idle time is as large a share without it."""
+        return self._sum(self._shares_of_time, numbers)
+
+    @property
+    def _shares_of_time(self) -> list[tuple[Fault, float]]:
         steps_ns = self._facts.step_ns * self._facts.count
-        shares = [(fault, max(share, fault.cost_ns / steps_ns if steps_ns else 0.0)) for fault, share in self._faults]
-        return self._sum(shares, numbers)
+        return [(fault, max(share, fault.cost_ns / steps_ns if steps_ns else 0.0)) for fault, share in self._faults]
 
     @staticmethod
     def _sum(faults: Sequence[tuple[Fault, float]], numbers: _Numbers, *, counts_recording: bool = True) -> float:
@@ -156,7 +159,8 @@ class Faults:
         share = self._share_of_time(numbers)
         if share < NOTED:
             return ""
-        part = "A" + self._part(numbers)[1:] if share >= 1 else f"Up to {self._part(numbers)}"
+        is_all = any(share >= 1 and fault.undermines & numbers for fault, share in self._shares_of_time)
+        part = text.capitalize(self._part(numbers)) if is_all else f"Up to {self._part(numbers)}"
         return f"{part} is doubtful: {text.as_clause(self._clauses(numbers))}."
 
     def judge(self, ranked_claims: Sequence[Advice], mostly: float) -> list[Advice]:

@@ -288,6 +288,11 @@ def test_the_sentence_begins_with_the_largest_fault_and_so_do_the_findings():
     assert health(captures.build())["rule"].to_list()[:2] == ["graphs_captured", "profiler_overhead"]
 
 
+def test_faults_that_may_overlap_make_no_more_than_up_to_all_of_a_step_doubtful():
+    ((_, title, _),) = sentence(capturing(75).event("overhead", "Buffer Flush", 50, 40, pid=-1, tid=0))
+    assert title == "Up to all of step 1 is doubtful."
+
+
 def slowed(*options):
     """What is said of steps of 6, 6 and 7 ms, which usually take 4 ms."""
     usual = {"usual_step": {"median_ns": 4 * 10**6, "steps": 20}}
