@@ -42,7 +42,7 @@ def test_an_evaluation_is_a_claim_about_its_step_and_function():
     )
     assert claim.saving_ns == pytest.approx(1.5 * MS, rel=0.05)
     assert claim.action.startswith("Run `validate (eval.py:21)` less often or on less data, ")
-    assert claim.candidate.words == "`validate (eval.py:21)`"
+    assert claim.candidate.words == "validate (eval.py:21)"
 
 
 def test_several_steps_are_named_together():

@@ -69,8 +69,8 @@ def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
     )
     whole = pl.col("time_ns").sum().over("phase")
     table = sums.join(phases, "phase").filter((pl.col("time_ns") > 0) | (pl.col("kernels_ns") > 0))
-    unrated = ("attention",) if has_windows(trace, iterations) else ()
-    table = _rates(table, _bandwidth(trace), unrated).with_columns(
+    upper_bounds = ("attention",) if has_windows(trace, iterations) else ()
+    table = _rates(table, _bandwidth(trace), upper_bounds).with_columns(
         whole=whole, share_frac=fraction(pl.col("time_ns"), whole), reason=_reason(trace, iterations)
     )
     by = ["whole", "phase", "time_ns", "part"]
@@ -151,17 +151,17 @@ def _share_in_words(known_frac: float) -> str:
     return f"Only {percent(known_frac)} of its time can be rated. " if known_frac else ""
 
 
-def _rates(table: pl.DataFrame, bandwidth: float | None, unrated: tuple[str, ...]) -> pl.DataFrame:
+def _rates(table: pl.DataFrame, bandwidth: float | None, upper_bounds: tuple[str, ...]) -> pl.DataFrame:
     """Add what is derived of the sums; what isn't known is null, and what says nothing of most of a part.
 
     Args:
         table: The sums of each part.
         bandwidth: The device's peak, in bytes per second; None: unknown.
-        unrated: Parts whose work is an upper bound, which says nothing of a roof.
+        upper_bounds: Parts whose work is an upper bound, which says nothing of a roof.
     """
     has_work, roof = pl.col("known_ns") > 0, pl.col("roof_ns").cast(pl.Float64)
     is_rated = (roof > 0) & (pl.col("known_ns") >= LEAST_KNOWN * pl.col("kernels_ns"))
-    is_rated &= ~pl.col("part").is_in(unrated)
+    is_rated &= ~pl.col("part").is_in(upper_bounds)
     has_flop = has_work & (pl.col("flop") > 0)
     seconds = pl.when(has_work).then(pl.col("known_ns") / 1e9)
     at_memory = pl.col("moved_bytes") / pl.lit(bandwidth, pl.Float64) * 1e9
