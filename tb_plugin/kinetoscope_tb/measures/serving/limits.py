@@ -71,7 +71,7 @@ def phase_parts(trace: Trace, *, of: Literal["steady", "all"]) -> pl.DataFrame:
     table = sums.join(phases, "phase").filter((pl.col("time_ns") > 0) | (pl.col("kernels_ns") > 0))
     upper_bounds = ("attention",) if has_windows(trace, iterations) else ()
     table = _rates(table, _bandwidth(trace), upper_bounds).with_columns(
-        whole=whole, share_frac=fraction(pl.col("time_ns"), whole), reason=_reason(trace, iterations)
+        whole=whole, share_frac=fraction(pl.col("time_ns"), whole), reason=_reason(trace, iterations, upper_bounds)
     )
     by = ["whole", "phase", "time_ns", "part"]
     return table.sort(by, descending=[True, False, True, False])
@@ -125,7 +125,7 @@ def _bandwidth(trace: Trace) -> float | None:
     return limits[0].peaks.bandwidth if len(limits) == 1 and limits[0].peaks else None
 
 
-def _reason(trace: Trace, iterations: Iterations) -> pl.Expr:
+def _reason(trace: Trace, iterations: Iterations, upper_bounds: tuple[str, ...]) -> pl.Expr:
     """Why the work of a part isn't known, or not all of it."""
     needs_capture = has_graphs(trace) and trace.replayed is None
     by_shapes = _NO_FORMULA if was_on(trace, "record_shapes") else _NO_SHAPES
@@ -140,8 +140,8 @@ def _reason(trace: Trace, iterations: Iterations) -> pl.Expr:
     is_unknown = pl.col("known_frac") < pl.when(part == "attention").then(_ANY).otherwise(_ALL)
     why = pl.when(is_replayed).then(pl.lit(_NO_CALLS)).otherwise(of_part)
     in_words = pl.concat_str(pl.col("known_frac").map_elements(_share_in_words, pl.String), why)
-    may_have_window = (part == "attention") & (pl.col("known_frac") > 0) & pl.lit(has_windows(trace, iterations))
-    return pl.when(may_have_window).then(pl.lit(_NO_WINDOW)).when(is_unknown).then(in_words)
+    is_upper_bound = part.is_in(upper_bounds) & (pl.col("known_frac") > 0)
+    return pl.when(is_upper_bound).then(pl.lit(_NO_WINDOW)).when(is_unknown).then(in_words)
 
 
 def _share_in_words(known_frac: float) -> str:
