@@ -45,8 +45,8 @@ export function luminance(color: Color): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** Whether dark letters can be read better on it than white ones. */
-export const needsDarkText = (color: Color): boolean => luminance(color) > 0.23;
+/** Whether black letters have more contrast to it than white ones: the better of the two has 4.5 to any color. */
+export const needsDarkText = (color: Color): boolean => luminance(color) > 0.18;
 
 /** Reads the theme's colors where an element stands. */
 export function paletteOf(element: HTMLElement, categories: string[]): Palette {

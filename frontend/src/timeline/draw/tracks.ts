@@ -4,7 +4,7 @@ import { type Geometry, visibleLines } from "../model/geometry.ts";
 import type { Line } from "../model/layout.ts";
 import { readableName } from "../../format/readable_names.ts";
 import type { TextFitter } from "../model/text_fit.ts";
-import { css, type LabelColors, mixed, type Palette, pixel } from "./colors.ts";
+import { type LabelColors, mixed, type Palette, pixel } from "./colors.ts";
 import { paint, type Target } from "./raster.ts";
 import type { Step } from "../../api/timeline_types.ts";
 import type { Source } from "../state/sources.ts";
@@ -108,7 +108,7 @@ export class TrackPainter {
       if (source) this.line(target, geometry, source, line, top, ratio, style, find);
     }
     this.put(target, ratio, screen);
-    this.write(style, screen);
+    this.write(screen);
   }
 
   private line(
@@ -189,14 +189,13 @@ export class TrackPainter {
     this.pen.drawImage(this.small, 0, 0, this.pen.canvas.width, this.pen.canvas.height);
   }
 
-  private write({ palette }: Style, screen: number) {
+  private write(screen: number) {
     const { pen } = this;
     pen.setTransform(screen, 0, 0, screen, 0, 0);
     pen.font = FONT;
     pen.textBaseline = "middle";
-    const dark = palette.isDark ? "#101214" : css(palette.text);
     for (const isDark of [true, false]) {
-      pen.fillStyle = isDark ? dark : "#fff";
+      pen.fillStyle = isDark ? "#000" : "#fff";
       for (const one of this.letters) {
         if (one.isDark === isDark) pen.fillText(one.text, Math.round(one.left) + 4, Math.round(one.top) + 9);
       }
