@@ -437,7 +437,7 @@ def _late_host(
     has_stacks = not facts.trace.python_calls.is_empty()
     return Advice(
         "launch_bound" if is_launching else "host_bound",
-        f"The host launches work too slowly: {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle for "
+        f"The host launches work too slowly, which leaves {facts.device} idle for "
         f"{facts.of_steps(lengths + added_ns)}{where or _in_loop(facts)}."
         if is_launching
         else f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths, least)}{where}.",

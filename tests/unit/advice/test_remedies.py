@@ -60,5 +60,5 @@ def test_what_a_slow_host_leaves_idle_is_said_with_what_other_causes_add():
             machine.kernel(2 * US, host=50 * US)
 
     (claim,) = [row for row in advice(Facts(machine.steps(step))) if row.rule == "launch_bound"]
-    assert claim.title.startswith("The host launches work too slowly: the GPU is idle for ")
+    assert claim.title.startswith("The host launches work too slowly, which leaves the GPU idle for ")
     assert re.search(r", besides (998|999|1) .s for other causes", claim.evidence)
