@@ -153,8 +153,8 @@ def _payloads() -> Iterator[Pair]:
 
 
 def _buckets() -> Iterator[Pair]:
-    for (many, few), layers in itertools.product(((64, 8), (48, 4), (32, 8), (32, 4)), (4, 12)):
-        job = {"ranks": 2, "layers": layers, "payload": 1 << 18}
+    for (many, few), layers in itertools.product(((32, 2), (32, 4), (16, 1), (16, 2)), (4, 12)):
+        job = {"ranks": 2, "layers": layers, "payload": 4 << 20}
         yield Pair(f"buckets_{many}_{few}_{layers}", REDUCTION, {**job, "buckets": many}, {**job, "buckets": few})
 
 
