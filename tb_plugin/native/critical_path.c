@@ -399,39 +399,54 @@ EXPORT int64_t ranges_before(IN(int32_t, first), IN(int32_t, predecessor), IN(in
     return 0;
 }
 
-/* Where the delays of nodes are: a host event, a call, a row of device_events and a host thread, or NONE.
+/* Where the delay of a node is: a host event, a call, a row of device_events and a host thread, or NONE. */
+typedef struct {
+    int64_t host_event, call, row, thread;
+} Where;
 
-   Ranges up to `hosts` are host events, the others calls. `fork`: the kind of edges between threads; `in_call` and
+/* Ranges up to `hosts` are host events, the others calls. `fork`: the kind of edges between threads; `in_call` and
    `of_launch`: the kinds (bits) of waits in calls, and of rows that wait for their launch. */
+static Where where_of(int64_t v, IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int32_t, thread),
+                      IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch), IN(int32_t, call_host),
+                      IN(int32_t, call_thread), int64_t hosts, int64_t fork, int64_t in_call, int64_t of_launch) {
+    int64_t rows = row_launch_size, boundaries = inner_size;
+    int64_t row = v - boundaries, e = AT(first, v), at = NONE, call = NONE;
+    bool is_start = row >= 0 && row < rows, is_row = row >= 0 && row < 2 * rows;
+    int64_t why = e < AT(first, v + 1) ? (int64_t)1 << AT(kind, e) : 0;
+    int64_t range = v < boundaries ? range_before(v, fork, first, first_size, predecessor, predecessor_size, kind,
+                                                  kind_size, thread, thread_size, inner, inner_size, &at)
+                                   : NONE;
+    if (is_row && !is_start) row -= rows;
+    if (is_row && of_launch & why) call = AT(row_launch, row);
+    if (range >= hosts) call = range - hosts;
+    if (in_call & why) at = call >= 0 ? AT(call_thread, call) : NONE;
+    if (is_start && AT(holding_row, row) >= 0) row = AT(holding_row, row);
+    int64_t host_event = range >= 0 && range < hosts ? range : call >= 0 ? AT(call_host, call) : NONE;
+    return (Where){host_event, call, is_row && !(in_call & why) ? row : NONE, at};
+}
+
 EXPORT int64_t node_events(IN(int32_t, node), IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind),
                            IN(int32_t, thread), IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch),
                            IN(int32_t, call_host), IN(int32_t, call_thread), int64_t hosts, int64_t fork, int64_t in_call,
                            int64_t of_launch, OUT(int32_t, host_event), OUT(int32_t, launch), OUT(int32_t, device_event),
                            OUT(int32_t, on)) {
-    int64_t rows = row_launch_size, boundaries = inner_size;
     for (int64_t i = 0; i < node_size; i++) {
-        int64_t v = AT(node, i), row = v - boundaries, e = AT(first, v), at = NONE, call = NONE;
-        bool is_start = row >= 0 && row < rows, is_row = row >= 0 && row < 2 * rows;
-        int64_t why = e < AT(first, v + 1) ? (int64_t)1 << AT(kind, e) : 0;
-        int64_t range = v < boundaries ? range_before(v, fork, first, first_size, predecessor, predecessor_size, kind,
-                                                      kind_size, thread, thread_size, inner, inner_size, &at)
-                                       : NONE;
-        if (is_row && !is_start) row -= rows;
-        if (is_row && of_launch & why) call = AT(row_launch, row);
-        if (range >= hosts) call = range - hosts;
-        if (in_call & why) at = call >= 0 ? AT(call_thread, call) : NONE;
-        if (is_start && AT(holding_row, row) >= 0) row = AT(holding_row, row);
-        AT(launch, i) = (int32_t)call;
-        AT(host_event, i) = (int32_t)(range >= 0 && range < hosts ? range : call >= 0 ? AT(call_host, call) : NONE);
-        AT(device_event, i) = is_row && !(in_call & why) ? (int32_t)row : NONE;
-        AT(on, i) = (int32_t)at;
+        Where where = where_of(AT(node, i), first, first_size, predecessor, predecessor_size, kind, kind_size, thread,
+                               thread_size, inner, inner_size, holding_row, holding_row_size, row_launch, row_launch_size,
+                               call_host, call_host_size, call_thread, call_thread_size, hosts, fork, in_call, of_launch);
+        AT(host_event, i) = (int32_t)where.host_event;
+        AT(launch, i) = (int32_t)where.call;
+        AT(device_event, i) = (int32_t)where.row;
+        AT(on, i) = (int32_t)where.thread;
     }
     return 0;
 }
 
-EXPORT int64_t driving_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), OUT(int64_t, delays)) {
+/* Of consecutive nodes, that happened `at` some times; `time`: of all nodes. */
+EXPORT int64_t driving_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, at),
+                              OUT(int64_t, delays)) {
     for (int64_t v = 0; v < delays_size; v++)
-        AT(delays, v) = AT(first, v) < AT(first, v + 1) ? AT(time, v) - AT(time, AT(predecessor, AT(first, v))) : 0;
+        AT(delays, v) = AT(first, v) < AT(first, v + 1) ? AT(at, v) - AT(time, AT(predecessor, AT(first, v))) : 0;
     return 0;
 }
 
@@ -450,33 +465,112 @@ EXPORT int64_t names_of_places(IN(int32_t, event), IN(int32_t, call), IN(int32_t
     return 0;
 }
 
-/* Walks along the driving edges from each target back to its path's start. Returns how many segments there are, and
-   writes them in order if there is room for all: the node that each ends with, its beginning and end, the number of its
-   target, its part, and the kind of the driving edge, or `sequence` without one. */
+/* A piece of a path, from one of its nodes back to the one before: it ends with the node, and waits by the edge, or NONE. */
+typedef struct {
+    int64_t path, node, edge, begin, until, next;
+} Piece;
+
+/* The piece before the last one, along the driving edges from each target back to its path's start, the last path first;
+   false: there is none. The walk begins with the number of paths, and nothing to go on from. */
+static bool step_back(Piece *piece, IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, target),
+                      IN(int64_t, start), IN(int64_t, end)) {
+    for (;;) {
+        if (piece->path == start_size || piece->begin <= AT(start, piece->path)) {
+            if (--piece->path < 0) return false;
+            piece->next = AT(target, piece->path);
+            piece->begin = AT(end, piece->path);
+            continue;
+        }
+        int64_t v = piece->next, e = AT(first, v) < AT(first, v + 1) ? AT(first, v) : NONE;
+        int64_t u = e >= 0 ? AT(predecessor, e) : NONE, low = AT(start, piece->path);
+        int64_t reached = u >= 0 ? larger(AT(time, u), low) : low;
+        piece->next = u;
+        if (reached >= piece->begin) continue;
+        piece->node = v;
+        piece->edge = e;
+        piece->until = piece->begin;
+        piece->begin = reached;
+        return true;
+    }
+}
+
+/* Walks back along paths. Returns how many segments there are, and writes them in order if there is room for all: the
+   node that each ends with, its beginning and end, the number of its target, its part, and the kind of the driving edge,
+   or `sequence` without one. */
 EXPORT int64_t walk_back(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, time),
                          IN(int8_t, part), IN(int64_t, target), IN(int64_t, start), IN(int64_t, end), int64_t sequence,
                          OUT(int32_t, node), OUT(int32_t, step), OUT(int64_t, begin), OUT(int64_t, until),
                          OUT(int8_t, parts), OUT(int8_t, kinds)) {
     int64_t count = 0;
-    for (int64_t s = start_size - 1; s >= 0; s--) {
-        int64_t v = AT(target, s), at = AT(end, s);
-        while (at > AT(start, s)) {
-            int64_t e = AT(first, v) < AT(first, v + 1) ? AT(first, v) : NONE, u = e >= 0 ? AT(predecessor, e) : NONE;
-            int64_t reached = u >= 0 ? larger(AT(time, u), AT(start, s)) : AT(start, s);
-            if (reached < at) {
-                int64_t place = node_size - ++count;
-                if (place >= 0) {
-                    AT(node, place) = (int32_t)v;
-                    AT(step, place) = (int32_t)s;
-                    AT(begin, place) = reached;
-                    AT(until, place) = at;
-                    AT(parts, place) = AT(part, v);
-                    AT(kinds, place) = e >= 0 ? AT(kind, e) : (int8_t)sequence;
-                }
-                at = reached;
+    Piece piece = {.path = start_size};
+    while (step_back(&piece, first, first_size, predecessor, predecessor_size, time, time_size, target, target_size, start,
+                     start_size, end, end_size)) {
+        int64_t place = node_size - ++count;
+        if (place < 0) continue;
+        AT(node, place) = (int32_t)piece.node;
+        AT(step, place) = (int32_t)piece.path;
+        AT(begin, place) = piece.begin;
+        AT(until, place) = piece.until;
+        AT(parts, place) = AT(part, piece.node);
+        AT(kinds, place) = piece.edge >= 0 ? AT(kind, piece.edge) : (int8_t)sequence;
+    }
+    return count;
+}
+
+/* A part of a path at one place. */
+typedef struct {
+    int64_t path, part, begin, until;
+    Where where;
+    bool is_long;
+} Segment;
+
+static bool is_one_stretch(const Segment *after, const Segment *before) {
+    return after->path == before->path && after->part == before->part && after->where.row == before->where.row &&
+           after->where.thread == before->where.thread;
+}
+
+/* The same with consecutive segments of one path, part, row and thread as one, but for those that last as long as `most`
+   by themselves: these are marked. */
+EXPORT int64_t path_stretches(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, time),
+                              IN(int8_t, part), IN(int64_t, target), IN(int64_t, start), IN(int64_t, end),
+                              IN(int32_t, thread), IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch),
+                              IN(int32_t, call_host), IN(int32_t, call_thread), int64_t hosts, int64_t fork,
+                              int64_t in_call, int64_t of_launch, int64_t most, OUT(int64_t, begin), OUT(int64_t, until),
+                              OUT(int8_t, parts), OUT(int32_t, rows), OUT(int32_t, on), OUT(uint8_t, is_long)) {
+    int64_t count = 0;
+    Segment segment = {.path = NONE}, stretch = {.path = NONE};
+    Piece piece = {.path = start_size};
+    for (bool goes_on = true; goes_on;) {
+        Segment next = {.path = NONE};
+        goes_on = step_back(&piece, first, first_size, predecessor, predecessor_size, time, time_size, target, target_size,
+                            start, start_size, end, end_size);
+        if (goes_on) {
+            Where where = where_of(piece.node, first, first_size, predecessor, predecessor_size, kind, kind_size, thread,
+                                   thread_size, inner, inner_size, holding_row, holding_row_size, row_launch,
+                                   row_launch_size, call_host, call_host_size, call_thread, call_thread_size, hosts, fork,
+                                   in_call, of_launch);
+            next = (Segment){piece.path, AT(part, piece.node), piece.begin, piece.until, where, false};
+            if (is_one_stretch(&segment, &next) && where.host_event == segment.where.host_event &&
+                where.call == segment.where.call) {
+                segment.begin = next.begin;
+                continue;
             }
-            v = u;
         }
+        segment.is_long = segment.until - segment.begin >= most;
+        bool is_more = is_one_stretch(&stretch, &segment) && !segment.is_long && !stretch.is_long;
+        int64_t place = begin_size - (count += segment.path >= 0 && !is_more);
+        if (segment.path >= 0 && place >= 0) {
+            AT(begin, place) = segment.begin;
+            if (!is_more) {
+                AT(until, place) = segment.until;
+                AT(parts, place) = (int8_t)segment.part;
+                AT(rows, place) = (int32_t)segment.where.row;
+                AT(on, place) = (int32_t)segment.where.thread;
+                AT(is_long, place) = segment.is_long;
+            }
+        }
+        stretch = segment;
+        segment = next;
     }
     return count;
 }

@@ -114,7 +114,7 @@ def coverage(recordings, **errors):
 
 
 def is_mostly_on_device(recording):
-    path = simulated(recording).explanation.path
+    path = simulated(recording).explanation.stretches
     length = (path["end_ns"] - path["start_ns"]).to_numpy()
     return length[np.isin(path["class"].to_numpy(), list(ON_DEVICE))].sum() > length.sum() / 2
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.critical_path.classes import CLASSES
-from kinetoscope_tb.critical_path.explanation import path_explanation
+from kinetoscope_tb.critical_path.explanation import critical_paths, path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.names import EventRows, Names
-from kinetoscope_tb.critical_path.path import critical_path
+from kinetoscope_tb.critical_path.path import LONG_NS, STRETCHES, critical_path
 from kinetoscope_tb.critical_path.what_if import WhatIf
 from kinetoscope_tb.measures.recording.usual_step import UsualStep
 from kinetoscope_tb.trace.results import bytes_of
@@ -50,10 +50,11 @@ def slow_times(graph, own, lag, since):
 def test_what_holds_of_the_graph_and_the_path_of_any_recording(builder, percent, together):
     trace = builder.build()
     explained = path_explanation(trace)
-    graph, path = explained.graph, explained.path
+    graph, path = explained.graph, critical_paths(trace)
     assert_unchanged_delays_give_the_recorded_times(graph)
     assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together)
     assert_segments_follow_each_other_through_the_whole_step(trace, path)
+    assert_stretches_are_long_segments_and_shorter_ones_together(explained.stretches, path)
     assert_the_path_turns_where_a_slow_search_turns(trace, graph, path)
     assert_an_explanation_is_made_once_and_says_what_its_parts_say(trace, explained)
     assert_parts_and_names_of_the_path_add_up_to_the_steps(trace)
@@ -64,6 +65,19 @@ def assert_unchanged_delays_give_the_recorded_times(graph):
     again = slow_times(graph, own_delays(graph), lags(graph), graph.nodes.time.min() - 1)
     assert again == graph.nodes.time.tolist()
     assert min(own_delays(graph)) >= 0
+
+
+def assert_stretches_are_long_segments_and_shorter_ones_together(stretches, path):
+    of_segments = path.with_columns(is_long=pl.col("end_ns") - pl.col("start_ns") >= LONG_NS)
+    assert of_segments.filter("is_long").select(*STRETCHES).equals(stretches.filter("is_long"))
+    same = ["step", *(name for name in STRETCHES if name not in ("start_ns", "end_ns", "is_long"))]
+    before = of_segments.select(*same, "is_long").shift()
+    is_first = pl.any_horizontal(pl.col(name).ne_missing(before[name]) for name in same)
+    run = of_segments.select((is_first | pl.col("is_long") | before["is_long"].fill_null(value=False)).cum_sum())
+    merged = of_segments.group_by(run.to_series().alias("run"), maintain_order=True).agg(
+        pl.first("start_ns"), pl.last("end_ns"), pl.first(*[name for name in STRETCHES if not name.endswith("_ns")])
+    )
+    assert merged.select(*STRETCHES).equals(stretches)
 
 
 def assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together):
@@ -185,7 +199,7 @@ def test_a_whole_part_saves_what_the_faster_program_takes_less_and_only_what_is_
 
 def assert_an_explanation_is_made_once_and_says_what_its_parts_say(trace, explained):
     assert path_explanation(trace) is explained
-    assert explained.path.equals(critical_path(trace, Graph.of(trace)))
+    assert critical_paths(trace).equals(critical_path(trace, Graph.of(trace)))
     assert explained.what_if.part.tolist() == WhatIf.of(trace, Graph.of(trace)).part.tolist()
     assert bytes_of([explained]) > 0
 

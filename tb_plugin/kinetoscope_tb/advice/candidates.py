@@ -19,7 +19,7 @@ from ..critical_path.classes import (
     SYNCHRONIZATION,
 )
 from ..critical_path.explanation import Explanation
-from ..critical_path.what_if import LONG_NS, MAY_WAIT, WAITS
+from ..critical_path.what_if import MAY_WAIT, WAITS
 from .model import Candidate
 
 _find_percents_of_parts = Function("percents_of_parts")
@@ -75,7 +75,7 @@ def _raise_percents_of_spans(
 
 
 def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
-    """How much of each segment of the critical path it is."""
+    """How much of each segment or stretch of the critical path it is."""
     start, end, part, row = (path[name].to_numpy() for name in ("start_ns", "end_ns", "class", "device_event"))
     share = np.isin(part, (*_codes(candidate), SYNCHRONIZATION) if candidate.waits else _codes(candidate)).astype(
         np.float64
@@ -93,12 +93,10 @@ def inferred_waits_ns(candidate: Candidate, explanation: Explanation) -> float:
     """For how long the host may wait for a candidate's rows on the path, in calls that the candidate doesn't hold."""
     if candidate.rows is None:
         return 0.0
-    path = explanation.path
-    start, end, part, thread = (path[name].to_numpy() for name in ("start_ns", "end_ns", "class", "thread"))
-    at = np.flatnonzero(np.isin(part, MAY_WAIT) & (thread != NONE) & (end - start >= LONG_NS))
-    start, end = start[at], end[at]
+    segments = explanation.stretches.filter("is_long", pl.col("class").is_in(MAY_WAIT), pl.col("thread") != NONE)
+    start, end, thread = (segments[name].to_numpy() for name in ("start_ns", "end_ns", "thread"))
     inside = candidate.mean_less * length_within(_times_of_rows(candidate, explanation), start, end)
-    in_spans = np.where(np.isin(thread[at], candidate.threads), _within(candidate.spans, start, end), 0)
+    in_spans = np.where(np.isin(thread, candidate.threads), _within(candidate.spans, start, end), 0)
     return float(np.maximum(inside - in_spans, 0.0).sum())
 
 

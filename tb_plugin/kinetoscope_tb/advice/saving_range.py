@@ -125,8 +125,8 @@ def _share_of_host(candidate: Candidate, explanation: Explanation) -> float:
     """Which part of a candidate's time on the critical path is the host's; all of it if none is on it."""
     if candidate.is_of_host:
         return 1.0
-    lengths = on_path(candidate, explanation.path)
-    is_on_device = np.isin(explanation.path["class"].to_numpy(), list(ON_DEVICE))
+    lengths = on_path(candidate, explanation.stretches)
+    is_on_device = np.isin(explanation.stretches["class"].to_numpy(), list(ON_DEVICE))
     return float(1 - lengths[is_on_device].sum() / lengths.sum()) if lengths.any() else 1.0
 
 

@@ -25,7 +25,7 @@ from ..trace import Trace
 from ..trace.results import once_per_trace
 from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
 from .edges import Kind
-from .explanation import path_explanation
+from .explanation import critical_paths, path_explanation
 from .graph import Graph
 from .names import NAMELESS, UNLINKED, EventRows, Names
 
@@ -145,7 +145,7 @@ def _cut_path(trace: Trace) -> tuple[pl.DataFrame, NDArray[np.int64], Ints, Ints
 
     Of each piece its segment, start and end, and whether it isn't in the recording: what the path was then is unknown.
     """
-    path, gaps = path_explanation(trace).path, not_shown(trace)
+    path, gaps = critical_paths(trace), not_shown(trace)
     start, end = path["start_ns"].to_numpy(), path["end_ns"].to_numpy()
     if not gaps[0].size:
         return path, np.arange(path.height), start, end, np.zeros(path.height, bool)
@@ -164,9 +164,7 @@ def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFram
     pieces = culprits.pieces.hstack(who)
     if is_by_operator:
         names = Names.of(trace)
-        operators = names.text(names.operators(EventRows.of_path(path_explanation(trace).path))).gather(
-            pieces["segment"]
-        )
+        operators = names.text(names.operators(EventRows.of_path(critical_paths(trace)))).gather(pieces["segment"])
         is_known = pl.col("cause") != NOT_SHOWN
         pieces = pieces.with_columns(name=pl.when(is_known).then(pl.coalesce(operators, "name")).otherwise("name"))
     return pieces

@@ -1,4 +1,4 @@
-"""Graph, critical paths and what-if of a trace, computed once."""
+"""Graph, critical paths and what-if of a trace, each computed once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..trace import Trace
 from ..trace.results import once_per_recording
 from .classes import CLASSES, ON_DEVICE, own_classes
 from .graph import Graph
-from .path import critical_path
+from .path import critical_path, path_stretches
 from .what_if import WhatIf
 
 
@@ -22,12 +22,12 @@ class Explanation:
 
     Attributes:
         graph: The graph of waits.
-        path: The critical paths of all steps: PATH.
+        stretches: The critical paths of all steps: STRETCHES.
         what_if: Estimates of step times if some work were faster.
     """
 
     graph: Graph
-    path: pl.DataFrame
+    stretches: pl.DataFrame
     what_if: WhatIf
 
     @cached_property
@@ -35,8 +35,8 @@ class Explanation:
         """Which share of the paths' time is a device's."""
         is_of_device = np.zeros(len(CLASSES), bool)
         is_of_device[list(ON_DEVICE)] = True
-        length = (self.path["end_ns"] - self.path["start_ns"]).to_numpy()
-        return float(length[is_of_device[self.path["class"].to_numpy()]].sum() / max(1, length.sum()))
+        length = (self.stretches["end_ns"] - self.stretches["start_ns"]).to_numpy()
+        return float(length[is_of_device[self.stretches["class"].to_numpy()]].sum() / max(1, length.sum()))
 
 
 @once_per_recording
@@ -44,7 +44,14 @@ def path_explanation(trace: Trace) -> Explanation:
     """The explanation of a trace: computed at the first call and cached with it."""
     graph = Graph.of(trace)
     parts = own_classes(trace, graph)
-    return Explanation(graph, critical_path(trace, graph, parts), WhatIf.of(trace, graph, parts))
+    return Explanation(graph, path_stretches(trace, graph, parts), WhatIf.of(trace, graph, parts))
+
+
+@once_per_recording
+def critical_paths(trace: Trace) -> pl.DataFrame:
+    """The critical paths of all steps (PATH): computed at the first call and cached with the trace."""
+    explanation = path_explanation(trace)
+    return critical_path(trace, explanation.graph, explanation.what_if.part)
 
 
 def explanation_for_advice(trace: Trace) -> Explanation:

@@ -119,10 +119,11 @@ class Graph:
         first = self.first[nodes.start : nodes.stop + 1]
         return np.where(first[:-1] < first[1:], first[:-1], np.int32(NONE))
 
-    def delays(self, nodes: int | None = None) -> Ints:
-        """How long after the predecessor of its driving edge each of the first nodes, or of all, happened; or 0."""
-        delays = np.empty(self.nodes.time.size if nodes is None else nodes, np.int64)
-        _find_driving_delays(self.first, self.predecessor, self.nodes.time, delays)
+    def delays(self, nodes: slice | None = None) -> Ints:
+        """How long after the predecessor of its driving edge each of some nodes, or of all, happened; or 0."""
+        start, stop, _ = (nodes or slice(None)).indices(self.nodes.time.size)
+        delays, first = np.empty(stop - start, np.int64), self.first[start : stop + 1]
+        _find_driving_delays(first, self.predecessor, self.nodes.time, self.nodes.time[start:stop], delays)
         return delays
 
     def delays_of(self, nodes: Ints) -> Ints:

@@ -13,6 +13,7 @@ half of its recorded time.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,6 +36,7 @@ _MOST_EVENT_NS = 3_000
 """Recording the begin or end of a range takes 0.5 to 1.2 µs if nothing else slows the host (`samples/h100_pairs`)."""
 _NO_PART_NS = 200 * _MOST_EVENT_NS
 """Of a delay from here on, that is less than half a percent."""
+_NODES_AT_ONCE = 1 << 16
 _WAITS = (Kind.SYNC, Kind.FULL_QUEUE, Kind.COLLECTIVE)
 
 
@@ -78,11 +80,14 @@ class HostPace:
         """Which part of the delay of each node of the host recording costs, in percent; empty: none is known."""
         if not self._recording_ns:
             return np.empty(0, np.uint8)
-        is_main = self.is_main[self.graph.nodes.boundaries.thread]
-        event_ns = _event_ns(self.own_in_steps[is_main], self._recording_ns * self.start.size)
+        event_ns, thread = self._event_ns(self._recording_ns * self.start.size), self.graph.nodes.boundaries.thread
         share = 100 * event_ns / np.maximum(np.arange(_NO_PART_NS + 1), 1)
         percents = np.minimum(share, _MOST_PERCENT).round().astype(np.uint8)
-        return np.where(is_main, percents[np.minimum(self.own_ns, _NO_PART_NS)], np.uint8(0))
+        recording = np.empty(thread.size, np.uint8)
+        for nodes in self._runs():
+            of_event = percents[np.minimum(self.graph.delays(nodes), _NO_PART_NS)]
+            recording[nodes] = np.where(self.is_main[thread[nodes]], of_event, np.uint8(0))
+        return recording
 
     def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
         """The same, where recording costs more than events explain: all that the host does is slower alike.
@@ -93,13 +98,14 @@ class HostPace:
             recording: What events explain, in percent.
             rest_ns: What recording costs besides, per step.
         """
-        is_slower = self.is_main[self.graph.nodes.boundaries.thread] | (
-            self.parts[: recording.size] == HOST_COMMUNICATION
-        )
-        left_ns = float(np.dot(self.own_in_steps[is_slower], 1 - recording[is_slower] / 100)) / max(1, self.start.size)
+        thread, slower_ns, is_slower = self.graph.nodes.boundaries.thread, 0.0, np.empty(recording.size, bool)
+        for nodes in self._runs():
+            is_slower[nodes] = which = self.is_main[thread[nodes]] | (self.parts[nodes] == HOST_COMMUNICATION)
+            slower_ns += float(np.dot(self.own_in_steps[nodes][which], 1 - recording[nodes][which] / 100))
+        left_ns = slower_ns / max(1, self.start.size)
         share = min(rest_ns / left_ns, 1.0) if left_ns else 0.0
         more = (100 - np.arange(100, -1, -1) * (1 - share)).round().astype(np.uint8)
-        return np.where(is_slower, more[recording], recording)
+        return np.where(is_slower, np.take(more, recording, mode="clip"), recording)
 
     def shortest(
         self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8], recording: NDArray[np.uint8]
@@ -115,12 +121,13 @@ class HostPace:
         if not variant.size:
             nobody = np.zeros(percents.shape[1], np.int8)
             return np.concatenate([self.shortest(nobody, 1, of_variant, recording) for of_variant in percents])
-        of_host = slice(self.own_in_steps.size)
-        weight = percents[of_host].astype(np.float32) / 100
-        if recording.size:
-            weight *= 1 - recording.astype(np.float32) / 100
-        saving = np.bincount(variant[of_host] + 1, self.own_in_steps * weight, minlength=variants + 1)[1 : variants + 1]
-        return np.asarray(np.maximum(self.step_ns - saving / max(1, self.start.size), 0.0))
+        saving = np.zeros(variants + 1)
+        for nodes in self._runs():
+            weight = percents[nodes].astype(np.float32) / 100
+            if recording.size:
+                weight *= 1 - recording[nodes].astype(np.float32) / 100
+            saving += np.bincount(variant[nodes] + 1, self.own_in_steps[nodes] * weight, variants + 1)[: variants + 1]
+        return np.asarray(np.maximum(self.step_ns - saving[1:] / max(1, self.start.size), 0.0))
 
     @cached_property
     def step_ns(self) -> float:
@@ -144,22 +151,33 @@ class HostPace:
 
     @cached_property
     def _recorded_without_waits_ns(self) -> float:
-        in_calls = int(self.own_in_steps[self.parts[: self.own_ns.size] == SYNCHRONIZATION].sum())
-        at, waits = _waits(self.graph, self.own_ns, self.is_main)
-        begins = self.graph.nodes.boundaries.time[at] - self.own_ns[at]
+        in_calls = int(self.own_in_steps[self.parts[: self.own_in_steps.size] == SYNCHRONIZATION].sum())
+        begins, waits = _waits(self.graph, self.is_main)
         wait_ns = in_calls + int(length_within(self._steps, begins - waits, begins).sum())
         return max(0.0, self._recorded_ns - wait_ns / max(1, self.start.size))
 
     @cached_property
     def own_in_steps(self) -> Ints:
-        """How long each node of the host takes by itself in these steps, in ns."""
-        time = self.graph.nodes.boundaries.time
-        return np.asarray(length_within(self._steps, time - self.own_ns, time))
+        """How long each node of the host takes in these steps, since the last of what it waited for, in ns."""
+        time, steps = self.graph.nodes.boundaries.time, self._steps
+        in_steps = np.empty(time.size, np.int64)
+        for nodes in self._runs():
+            in_steps[nodes] = length_within(steps, time[nodes] - self.graph.delays(nodes), time[nodes])
+        return in_steps
 
-    @cached_property
-    def own_ns(self) -> Ints:
-        """How long each node of the host takes by itself: since the last of what it waited for, in ns."""
-        return self.graph.delays(self.graph.nodes.boundaries.time.size)
+    def _event_ns(self, whole_ns: float) -> int:
+        """How much of each delay of main threads is recording, at most, so that all of them have the whole."""
+        counts, thread = np.zeros(2 * _MOST_EVENT_NS + 1, np.int64), self.graph.nodes.boundaries.thread
+        for nodes in self._runs():
+            delays = np.minimum(self.own_in_steps[nodes][self.is_main[thread[nodes]]], counts.size - 1)
+            counts += np.bincount(delays, minlength=counts.size)
+        most = np.arange(counts.size) * (_MOST_PERCENT / 100)
+        return bisect_left(range(_MOST_EVENT_NS), whole_ns, lo=1, key=lambda ns: float(counts @ np.minimum(most, ns)))
+
+    def _runs(self) -> Iterator[slice]:
+        """The nodes of the host, as many at a time as fit into a cache: arrays of all of them take much memory."""
+        nodes = self.graph.nodes.boundaries.time.size
+        return (slice(first, min(first + _NODES_AT_ONCE, nodes)) for first in range(0, nodes, _NODES_AT_ONCE))
 
     @property
     def _steps(self) -> Intervals:
@@ -171,18 +189,8 @@ class HostPace:
         return min(max(0.0, ns - self._recording_ns), self.usual.mean_of_host_ns(self._recorded_ns))
 
 
-def _event_ns(delays: Ints, whole_ns: float) -> int:
-    """How much of each of some delays is recording, up to its own most, so that all of them have the whole."""
-    counts = np.bincount(np.minimum(delays, 2 * _MOST_EVENT_NS))
-    most = np.arange(counts.size) * (_MOST_PERCENT / 100)
-    candidates = range(1, _MOST_EVENT_NS + 1)
-    return candidates[
-        bisect_left(candidates, whole_ns, key=lambda ns: float(counts @ np.minimum(most, ns)), hi=len(candidates) - 1)
-    ]
-
-
-def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """The host's nodes before which some threads wait for devices or other ranks, and how long before each."""
+def _waits(graph: Graph, is_main: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """When some threads' waits for devices or other ranks end, and how long each of these lasts."""
     boundaries, first = graph.nodes.boundaries, graph.first
     is_wait = np.zeros(len(Kind), bool)
     is_wait[list(_WAITS)] = True
@@ -191,5 +199,6 @@ def _waits(graph: Graph, own: Ints, is_main: NDArray[np.bool_]) -> tuple[Ints, I
     at = at[(first[at] == edges) & (at > 0)]
     thread = boundaries.thread
     at = at[is_main[thread[at]] & (thread[at] == thread[at - 1])]
-    since = boundaries.time[at] - boundaries.time[at - 1] - own[at]
-    return at[since > 0], since[since > 0]
+    ends = boundaries.time[at] - graph.delays_of(at)
+    waits = ends - boundaries.time[at - 1]
+    return ends[waits > 0], waits[waits > 0]

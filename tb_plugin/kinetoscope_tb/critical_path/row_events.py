@@ -12,7 +12,7 @@ from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
 from ..trace.row_filters import Events, Key, is_equal
 from .culprits import path_culprits, pieces_by_name
-from .explanation import path_explanation
+from .explanation import critical_paths
 from .names import EventRows, Rows
 
 ALL = "all"
@@ -30,7 +30,7 @@ def path_events(trace: Trace, key: Key) -> Events:
     pieces = pieces_by_name(trace, is_by_operator=part == ALL)
     predicates = [pl.col("step").is_in(steps)]
     if "start_ns" in key:
-        starts = pl.Series(is_equal(path_explanation(trace).path["start_ns"], key["start_ns"])).arg_true()
+        starts = pl.Series(is_equal(critical_paths(trace)["start_ns"], key["start_ns"])).arg_true()
         predicates.append(pl.col("segment").is_in(starts.implode()))
     if part not in (None, ALL):
         predicates.append(pl.lit(pl.Series(is_equal(pieces["cause"], part))))
@@ -56,7 +56,7 @@ def _events_of_pieces(trace: Trace, pieces: pl.DataFrame) -> Events:
     python, host = (pieces[name].to_numpy() for name in ("python_call", "host_event"))
     is_event = (python == NONE) & (host == NONE)
     segments = pieces["segment"].filter(pl.Series(is_event)).unique()
-    events = _events(EventRows.of_path(path_explanation(trace).path[segments]))
+    events = _events(EventRows.of_path(critical_paths(trace)[segments]))
     return {**events, "python_calls": python, "host_events": np.concatenate([events["host_events"], host])}
 
 

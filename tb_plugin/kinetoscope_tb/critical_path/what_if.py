@@ -43,6 +43,7 @@ from .classes import (
 from .edges import Kind
 from .graph import Graph
 from .host_pace import HostPace
+from .path import LONG_NS
 
 _find_places_after = Function("places_after")
 _find_rises = Function("rises")
@@ -75,8 +76,6 @@ WAITS = np.uint8(128)
 
 MAY_WAIT = (SYNCHRONIZATION, CALL, OPERATOR)
 """The classes of the host's time in which it may wait for a device."""
-LONG_NS = 200_000
-"""Of a call or an operator between two boundaries: without a wait, launching takes µs."""
 _ALL_NODES = np.empty(0, np.int8)
 """In place of the variant of each node: all have percents of their own in each variant."""
 _LITTLE = 0.005  # of a step

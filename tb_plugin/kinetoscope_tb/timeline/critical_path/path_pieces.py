@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather
 from ...critical_path.classes import CLASSES
 from ...critical_path.edges import REASONS
-from ...critical_path.explanation import path_explanation
+from ...critical_path.explanation import critical_paths
 from ...critical_path.names import EventRows
 from ...distributed.path.paths import PARTS
 from ...trace import Trace
@@ -57,7 +57,7 @@ class PathPieces:
     @classmethod
     def of(cls, trace: Trace, timeline: Timeline) -> PathPieces:
         """Return the paths of all steps of a trace."""
-        path = path_explanation(trace).path
+        path = critical_paths(trace)
         return cls.of_path(trace, timeline, path, np.zeros(path.height, np.int64))
 
     @classmethod

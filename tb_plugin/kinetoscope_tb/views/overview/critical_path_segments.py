@@ -15,7 +15,7 @@ from ...arrays.gather import NONE, gather, texts
 from ...arrays.nesting import innermost
 from ...critical_path.culprits import pieces_by_name
 from ...critical_path.edges import INFERRED, REASONS
-from ...critical_path.explanation import path_explanation
+from ...critical_path.explanation import critical_paths, path_explanation
 from ...critical_path.names import NAMELESS, EventRows, Names
 from ...critical_path.row_events import path_events
 from ...measures.recording.contents import has_work
@@ -68,7 +68,7 @@ def critical_path_segments(
 ) -> pl.DataFrame:
     """The longest segments first; with from_ns or to_ns those that reach into that time."""
     steps = trace.steps["name"]
-    path = path_explanation(trace).path
+    path = critical_paths(trace)
     predicates = [pl.col("end_ns") > from_ns] if from_ns is not None else []
     predicates += [pl.col("start_ns") < to_ns] if to_ns is not None else []
     predicates += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []

@@ -11,7 +11,7 @@ from ...arrays.gather import NONE, gather
 from ...arrays.intervals import length_within
 from ...critical_path.classes import ON_DEVICE
 from ...critical_path.culprits import NOT_SHOWN, PARTS, WAITING, WHO, path_culprits, saved_by_part
-from ...critical_path.explanation import path_explanation
+from ...critical_path.explanation import critical_paths, path_explanation
 from ...critical_path.names import NAMELESS, UNLINKED
 from ...measures.calls.kernel_names import labels_of_kernels
 from ...measures.recording.contents import has_work
@@ -88,7 +88,7 @@ def critical_path_summary(trace: Trace) -> pl.DataFrame:
     if is_no_launch_known(trace):
         return CriticalPathSummary.of_row(_UNKNOWN)
     culprits, steps = path_culprits(trace), counted_steps(trace)
-    path = path_explanation(trace).path.with_row_index("segment").cast({"segment": pl.Int64})
+    path = critical_paths(trace).with_row_index("segment").cast({"segment": pl.Int64})
     path = path.select("segment", "start_ns", is_host=~pl.col("class").is_in(list(ON_DEVICE)))
     who = culprits.who.with_row_index("culprit").cast({"culprit": pl.Int64})
     pieces = culprits.pieces.filter(pl.col("step").is_in(steps)).join(who, "culprit", maintain_order="left")

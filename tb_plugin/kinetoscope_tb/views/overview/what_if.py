@@ -19,7 +19,7 @@ from ...advice.model import Advice
 from ...advice.saving_range import Change, at_most, saving_range
 from ...advice.trace_advice import TraceAdvice, trace_advice
 from ...arrays.intervals import Ints
-from ...critical_path.explanation import Explanation, path_explanation
+from ...critical_path.explanation import Explanation, critical_paths, path_explanation
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_work
 from ...table import DURATION, FRACTION, TEXT, Column, Table
@@ -79,7 +79,7 @@ def _parse(less: str, claims: dict[str, Advice]) -> list[dict[str, int]]:
 def _row(facts: Facts, all_advice: TraceAdvice, claims: dict[str, Advice], less: dict[str, int]) -> tuple[object, ...]:
     """The steps with all of these targets shortened, each by its own percentage; where two overlap, by the larger."""
     explanation = path_explanation(facts.trace)
-    path, parts = explanation.path, [(claims[rule], percent) for rule, percent in less.items()]
+    path, parts = critical_paths(facts.trace), [(claims[rule], percent) for rule, percent in less.items()]
     candidates = [claim.candidate for claim, _ in parts if claim.candidate]
     of_path = np.zeros(path.height, np.int64)
     for candidate in candidates:
