@@ -295,7 +295,7 @@ def prediction(measured: Measurement, trace: Trace) -> Prediction:
     others = None if waits is None else percents(waits, explained)
     per_step = saved_ns(explained, trace, measured.target, measured.less, others)
     change = Change.of(Candidate("the target"), np.round(per_step).astype(np.int64))
-    bounds = range_of_delays(facts, change, explained)
+    bounds = range_of_delays(facts, change)
     saved, least, most = (ns / facts.usual_step_ns for ns in (facts.mean(per_step), *bounds))
     if measured.hides:  # all that the part's absence saves, as long as the rest takes longer than the part
         cpu = ProcessorTime.of(trace.meta)

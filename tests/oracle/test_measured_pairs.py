@@ -20,8 +20,7 @@ from kinetoscope_tb.advice.candidates import partly, percents
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
 from kinetoscope_tb.advice.saving_range import OF_DEVICES, OF_HOST, Change, saving_range
-from kinetoscope_tb.critical_path.classes import ON_DEVICE
-from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation
+from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation, share_on_device
 from kinetoscope_tb.reader import read
 
 FOLDER = Path(__file__).parents[2] / "samples" / "h100_pairs"
@@ -114,9 +113,7 @@ def coverage(recordings, **errors):
 
 
 def is_mostly_on_device(recording):
-    path = simulated(recording).explanation.stretches
-    length = (path["end_ns"] - path["start_ns"]).to_numpy()
-    return length[np.isin(path["class"].to_numpy(), list(ON_DEVICE))].sum() > length.sum() / 2
+    return share_on_device(simulated(recording).facts.trace) > 0.5
 
 
 def needed_error(recording):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.critical_path.classes import CLASSES
-from kinetoscope_tb.critical_path.explanation import critical_paths, path_explanation
+from kinetoscope_tb.critical_path.explanation import critical_paths, critical_stretches, path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.names import EventRows, Names
 from kinetoscope_tb.critical_path.path import LONG_NS, STRETCHES, critical_path
@@ -54,7 +54,7 @@ def test_what_holds_of_the_graph_and_the_path_of_any_recording(builder, percent,
     assert_unchanged_delays_give_the_recorded_times(graph)
     assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together)
     assert_segments_follow_each_other_through_the_whole_step(trace, path)
-    assert_stretches_are_long_segments_and_shorter_ones_together(explained.stretches, path)
+    assert_stretches_are_long_segments_and_shorter_ones_together(critical_stretches(trace), path)
     assert_the_path_turns_where_a_slow_search_turns(trace, graph, path)
     assert_an_explanation_is_made_once_and_says_what_its_parts_say(trace, explained)
     assert_parts_and_names_of_the_path_add_up_to_the_steps(trace)

@@ -89,7 +89,7 @@ def test_another_thread_computes_what_a_view_of_advice_needs_late(monkeypatch):
     monkeypatch.setattr(answers, "Workers", OneByOne)
     trace = host_bound()
     assert answers.compute(VIEWS["advice"], trace, {}).equals(plain)
-    assert [*threads] == ["diagnose", "explanation_for_advice"]
+    assert [*threads] == ["diagnose", "prepare_simulations", "share_on_device"]
     assert trace.results.get(explanation.path_explanation, compute=pytest.fail).done()
 
 

@@ -18,8 +18,9 @@ from ..critical_path.classes import (
     LAUNCH,
     SYNCHRONIZATION,
 )
-from ..critical_path.explanation import Explanation
+from ..critical_path.explanation import Explanation, critical_stretches
 from ..critical_path.what_if import MAY_WAIT, WAITS
+from ..trace import Trace
 from .model import Candidate
 
 _find_percents_of_parts = Function("percents_of_parts")
@@ -89,11 +90,11 @@ def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
     return np.asarray(np.round((end - start) * share).astype(np.int64))
 
 
-def inferred_waits_ns(candidate: Candidate, explanation: Explanation) -> float:
+def inferred_waits_ns(candidate: Candidate, trace: Trace, explanation: Explanation) -> float:
     """For how long the host may wait for a candidate's rows on the path, in calls that the candidate doesn't hold."""
     if candidate.rows is None:
         return 0.0
-    segments = explanation.stretches.filter("is_long", pl.col("class").is_in(MAY_WAIT), pl.col("thread") != NONE)
+    segments = critical_stretches(trace).filter("is_long", pl.col("class").is_in(MAY_WAIT), pl.col("thread") != NONE)
     start, end, thread = (segments[name].to_numpy() for name in ("start_ns", "end_ns", "thread"))
     inside = candidate.mean_less * length_within(_times_of_rows(candidate, explanation), start, end)
     in_spans = np.where(np.isin(thread, candidate.threads), _within(candidate.spans, start, end), 0)

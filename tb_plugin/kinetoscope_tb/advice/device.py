@@ -194,9 +194,9 @@ def _of_one_kernel(facts: Facts, unfilled_ns: Ints) -> Advice | None:
 def memory(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """Device memory that is nearly used up; what the host allocates is never compared with a device's size."""
     sizes = {d.get("id"): d.get("totalGlobalMem") for d in facts.trace.meta.devices}
-    rows = facts.trace.memory.filter(pl.col("device_type") > 0)
+    rows = facts.trace.memory.lazy().filter(pl.col("device_type") > 0)
     peaks = rows.group_by("device").agg(pl.col("total_allocated").max(), kind=pl.col("device_type").first())
-    for device, peak, kind in peaks.sort("device").rows():
+    for device, peak, kind in peaks.sort("device").collect().rows():
         size = sizes.get(device)
         if not size or peak <= 0:
             continue

@@ -18,8 +18,9 @@ import numpy as np
 from ..arrays.gather import gather
 from ..arrays.intervals import Ints
 from ..critical_path.classes import ON_DEVICE
-from ..critical_path.explanation import Explanation
+from ..critical_path.explanation import Explanation, critical_stretches, share_on_device
 from ..measures.recording.usual_step import timed_step
+from ..trace import Trace
 from .candidates import inferred_waits_ns, on_path
 from .facts import Facts
 from .model import Candidate
@@ -63,13 +64,13 @@ class Change:
 
 def saving_range(facts: Facts, change: Change, explanation: Explanation) -> tuple[int, int]:
     """The least and the most that it may save of the average step, in ns, where calls may wait for the candidate."""
-    waits_ns = change.sum(lambda candidate: inferred_waits_ns(candidate, explanation))
-    return _range(facts, change, explanation, waits_ns / facts.trace.steps.height)
+    waits_ns = change.sum(lambda candidate: inferred_waits_ns(candidate, facts.trace, explanation))
+    return _range(facts, change, waits_ns / facts.trace.steps.height)
 
 
-def range_of_delays(facts: Facts, change: Change, explanation: Explanation) -> tuple[int, int]:
+def range_of_delays(facts: Facts, change: Change) -> tuple[int, int]:
     """The same where only the candidate's own delays are shorter, and all calls last as long as recorded."""
-    return _range(facts, change, explanation, 0.0)
+    return _range(facts, change, 0.0)
 
 
 def at_most(bounds: tuple[int, int], whole: tuple[int, int]) -> tuple[int, int]:
@@ -77,7 +78,7 @@ def at_most(bounds: tuple[int, int], whole: tuple[int, int]) -> tuple[int, int]:
     return min(bounds[0], whole[0]), min(bounds[1], whole[1])
 
 
-def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: float) -> tuple[int, int]:
+def _range(facts: Facts, change: Change, waits_ns: float) -> tuple[int, int]:
     """The range, in ns; `waits_ns` of the average step may be waits for what is gone.
 
     Nothing of a candidate saves nothing.
@@ -85,8 +86,8 @@ def _range(facts: Facts, change: Change, explanation: Explanation, waits_ns: flo
     if not change.share:
         return 0, 0
     saved_ns = min(facts.mean(change.per_step), facts.usual_step_ns)
-    error_ns = _error_of_mean(change.per_step[facts.is_counted]) + _error_ns(facts, explanation)
-    less_ns = _recording_ns(facts, change, explanation, saved_ns) + waits_ns
+    error_ns = _error_of_mean(change.per_step[facts.is_counted]) + _error_ns(facts)
+    less_ns = _recording_ns(facts, change, saved_ns) + waits_ns
     shared_ns = change.sum(lambda candidate: _shared_ns(facts, candidate))
     most_ns = min(_most_ns(facts), round(saved_ns + error_ns + shared_ns))
     return max(0, round(saved_ns - error_ns - less_ns)), max(saved_ns, most_ns)
@@ -106,27 +107,27 @@ def _error_of_mean(per_step: Ints) -> float:
     return float(quantile * per_step.std(ddof=1) / np.sqrt(per_step.size))
 
 
-def _error_ns(facts: Facts, explanation: Explanation) -> float:
+def _error_ns(facts: Facts) -> float:
     """By how much the average step is longer or shorter when it is timed again."""
-    share = explanation.share_on_device
+    share = share_on_device(facts.trace)
     return float(facts.usual_step_ns * (OF_DEVICES * share + OF_HOST * (1 - share)))
 
 
-def _recording_ns(facts: Facts, change: Change, explanation: Explanation, saved_ns: int) -> float:
+def _recording_ns(facts: Facts, change: Change, saved_ns: int) -> float:
     """How much of what is saved may be what recording costs, as far as that isn't taken from the graph."""
     steps = timed_step(facts.trace)
     if steps is None:
-        of_host = max(_share_of_host(candidate, explanation) for candidate, share in change.shares if share)
+        of_host = max(_share_of_host(candidate, facts.trace) for candidate, share in change.shares if share)
         return _SLOWED * of_host * saved_ns
     return 0.0 if steps.is_slowed else min(saved_ns, change.share * (facts.step_ns - steps.mean_ns(facts.step_ns)))
 
 
-def _share_of_host(candidate: Candidate, explanation: Explanation) -> float:
+def _share_of_host(candidate: Candidate, trace: Trace) -> float:
     """Which part of a candidate's time on the critical path is the host's; all of it if none is on it."""
     if candidate.is_of_host:
         return 1.0
-    lengths = on_path(candidate, explanation.stretches)
-    is_on_device = np.isin(explanation.stretches["class"].to_numpy(), list(ON_DEVICE))
+    stretches = critical_stretches(trace)
+    lengths, is_on_device = on_path(candidate, stretches), np.isin(stretches["class"].to_numpy(), list(ON_DEVICE))
     return float(1 - lengths[is_on_device].sum() / lengths.sum()) if lengths.any() else 1.0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -22,29 +21,18 @@ class Explanation:
 
     Attributes:
         graph: The graph of waits.
-        stretches: The critical paths of all steps: STRETCHES.
         what_if: Estimates of step times if some work were faster.
     """
 
     graph: Graph
-    stretches: pl.DataFrame
     what_if: WhatIf
-
-    @cached_property
-    def share_on_device(self) -> float:
-        """Which share of the paths' time is a device's."""
-        is_of_device = np.zeros(len(CLASSES), bool)
-        is_of_device[list(ON_DEVICE)] = True
-        length = (self.stretches["end_ns"] - self.stretches["start_ns"]).to_numpy()
-        return float(length[is_of_device[self.stretches["class"].to_numpy()]].sum() / max(1, length.sum()))
 
 
 @once_per_recording
 def path_explanation(trace: Trace) -> Explanation:
     """The explanation of a trace: computed at the first call and cached with it."""
     graph = Graph.of(trace)
-    parts = own_classes(trace, graph)
-    return Explanation(graph, path_stretches(trace, graph, parts), WhatIf.of(trace, graph, parts))
+    return Explanation(graph, WhatIf.of(trace, graph, own_classes(trace, graph)))
 
 
 @once_per_recording
@@ -54,9 +42,24 @@ def critical_paths(trace: Trace) -> pl.DataFrame:
     return critical_path(trace, explanation.graph, explanation.what_if.part)
 
 
-def explanation_for_advice(trace: Trace) -> Explanation:
-    """The same, with what simulations of advice begin with, whatever it is about."""
+@once_per_recording
+def critical_stretches(trace: Trace) -> pl.DataFrame:
+    """The same as STRETCHES."""
     explanation = path_explanation(trace)
-    what_if = explanation.what_if
-    _ = explanation.share_on_device, what_if.long_host_nodes, what_if.far_places
-    return explanation
+    return path_stretches(trace, explanation.graph, explanation.what_if.part)
+
+
+@once_per_recording
+def share_on_device(trace: Trace) -> float:
+    """Which share of the time on all critical paths is a device's."""
+    is_of_device = np.zeros(len(CLASSES), bool)
+    is_of_device[list(ON_DEVICE)] = True
+    stretches = critical_stretches(trace)
+    length = (stretches["end_ns"] - stretches["start_ns"]).to_numpy()
+    return float(length[is_of_device[stretches["class"].to_numpy()]].sum() / max(1, length.sum()))
+
+
+def prepare_simulations(trace: Trace) -> None:
+    """Compute what simulations of advice begin with, whatever it is about."""
+    what_if = path_explanation(trace).what_if
+    _ = what_if.long_host_nodes, what_if.far_places

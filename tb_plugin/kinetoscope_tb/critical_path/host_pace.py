@@ -13,7 +13,6 @@ half of its recorded time.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -84,7 +83,7 @@ class HostPace:
         share = 100 * event_ns / np.maximum(np.arange(_NO_PART_NS + 1), 1)
         percents = np.minimum(share, _MOST_PERCENT).round().astype(np.uint8)
         recording = np.empty(thread.size, np.uint8)
-        for nodes in self._runs():
+        for nodes, _ in self.own_in_steps:
             of_event = percents[np.minimum(self.graph.delays(nodes), _NO_PART_NS)]
             recording[nodes] = np.where(self.is_main[thread[nodes]], of_event, np.uint8(0))
         return recording
@@ -99,9 +98,9 @@ class HostPace:
             rest_ns: What recording costs besides, per step.
         """
         thread, slower_ns, is_slower = self.graph.nodes.boundaries.thread, 0.0, np.empty(recording.size, bool)
-        for nodes in self._runs():
+        for nodes, own_ns in self.own_in_steps:
             is_slower[nodes] = which = self.is_main[thread[nodes]] | (self.parts[nodes] == HOST_COMMUNICATION)
-            slower_ns += float(np.dot(self.own_in_steps[nodes][which], 1 - recording[nodes][which] / 100))
+            slower_ns += float(np.dot(own_ns[which], 1 - recording[nodes][which] / 100))
         left_ns = slower_ns / max(1, self.start.size)
         share = min(rest_ns / left_ns, 1.0) if left_ns else 0.0
         more = (100 - np.arange(100, -1, -1) * (1 - share)).round().astype(np.uint8)
@@ -122,11 +121,11 @@ class HostPace:
             nobody = np.zeros(percents.shape[1], np.int8)
             return np.concatenate([self.shortest(nobody, 1, of_variant, recording) for of_variant in percents])
         saving = np.zeros(variants + 1)
-        for nodes in self._runs():
+        for nodes, own_ns in self.own_in_steps:
             weight = percents[nodes].astype(np.float32) / 100
             if recording.size:
                 weight *= 1 - recording[nodes].astype(np.float32) / 100
-            saving += np.bincount(variant[nodes] + 1, self.own_in_steps[nodes] * weight, variants + 1)[: variants + 1]
+            saving += np.bincount(variant[nodes] + 1, own_ns.astype(np.float64) * weight, variants + 1)[: variants + 1]
         return np.asarray(np.maximum(self.step_ns - saving[1:] / max(1, self.start.size), 0.0))
 
     @cached_property
@@ -151,33 +150,33 @@ class HostPace:
 
     @cached_property
     def _recorded_without_waits_ns(self) -> float:
-        in_calls = int(self.own_in_steps[self.parts[: self.own_in_steps.size] == SYNCHRONIZATION].sum())
+        waits_in_calls = (own_ns[self.parts[nodes] == SYNCHRONIZATION].sum() for nodes, own_ns in self.own_in_steps)
+        in_calls = sum(map(int, waits_in_calls))
         begins, waits = _waits(self.graph, self.is_main)
         wait_ns = in_calls + int(length_within(self._steps, begins - waits, begins).sum())
         return max(0.0, self._recorded_ns - wait_ns / max(1, self.start.size))
 
     @cached_property
-    def own_in_steps(self) -> Ints:
-        """How long each node of the host takes in these steps, since the last of what it waited for, in ns."""
-        time, steps = self.graph.nodes.boundaries.time, self._steps
-        in_steps = np.empty(time.size, np.int64)
-        for nodes in self._runs():
-            in_steps[nodes] = length_within(steps, time[nodes] - self.graph.delays(nodes), time[nodes])
-        return in_steps
+    def own_in_steps(self) -> list[tuple[slice, NDArray[np.unsignedinteger]]]:
+        """How long each node of the host takes in these steps, since the last of what it waited for, in ns.
+
+        By runs of nodes: arrays of all of them take much memory, and these fit into a cache.
+        """
+        time, steps, runs = self.graph.nodes.boundaries.time, self._steps, []
+        for first in range(0, time.size, _NODES_AT_ONCE):
+            nodes = slice(first, min(first + _NODES_AT_ONCE, time.size))
+            own_ns = length_within(steps, time[nodes] - self.graph.delays(nodes), time[nodes])
+            runs.append((nodes, own_ns.astype(np.min_scalar_type(own_ns.max()))))
+        return runs
 
     def _event_ns(self, whole_ns: float) -> int:
         """How much of each delay of main threads is recording, at most, so that all of them have the whole."""
         counts, thread = np.zeros(2 * _MOST_EVENT_NS + 1, np.int64), self.graph.nodes.boundaries.thread
-        for nodes in self._runs():
-            delays = np.minimum(self.own_in_steps[nodes][self.is_main[thread[nodes]]], counts.size - 1)
-            counts += np.bincount(delays, minlength=counts.size)
+        for nodes, own_ns in self.own_in_steps:
+            delays = np.minimum(own_ns[self.is_main[thread[nodes]]], counts.size - 1)
+            counts += np.bincount(delays.astype(np.int64), minlength=counts.size)
         most = np.arange(counts.size) * (_MOST_PERCENT / 100)
         return bisect_left(range(_MOST_EVENT_NS), whole_ns, lo=1, key=lambda ns: float(counts @ np.minimum(most, ns)))
-
-    def _runs(self) -> Iterator[slice]:
-        """The nodes of the host, as many at a time as fit into a cache: arrays of all of them take much memory."""
-        nodes = self.graph.nodes.boundaries.time.size
-        return (slice(first, min(first + _NODES_AT_ONCE, nodes)) for first in range(0, nodes, _NODES_AT_ONCE))
 
     @property
     def _steps(self) -> Intervals:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ..arrays.gather import NONE, map_categories, rows_by_id
+from ..arrays.gather import NONE, category_codes, map_categories, rows_by_id
 from ..names.text import time
 from ..trace import Diagnostic, Trace
 from ..trace.row_filters import name_mask
@@ -35,20 +35,24 @@ def _shared_sequences(trace: Trace) -> Iterator[Diagnostic]:
     """
     host = trace.host_events
     is_backward = name_mask(host["name"], lambda name: name.startswith(_BACKWARD))
-    backward = host.select("name", "sequence", "fwd_thread", "offset").filter(
-        pl.Series(is_backward) & (pl.col("sequence") >= 0)
-    )
-    numbers = backward.group_by("sequence", "fwd_thread").agg(
-        names=pl.col("name").n_unique(), offset=pl.col("offset").min()
-    )
-    ambiguous = numbers.filter(pl.col("names") > 1)
-    if ambiguous.height:
+    rows = np.flatnonzero(is_backward & (host["sequence"].to_numpy() >= 0))
+    if not rows.size:
+        return
+    names = category_codes(host["name"])[rows]
+    sequence, thread, offset = (host[name].to_numpy()[rows] for name in ("sequence", "fwd_thread", "offset"))
+    order = np.lexsort((names, thread, sequence))
+    is_first = np.ones(rows.size, bool)
+    is_first[1:] = (np.diff(sequence[order]) != 0) | (np.diff(thread[order]) != 0)
+    first = np.flatnonzero(is_first)
+    last = np.append(first[1:], rows.size) - 1
+    is_ambiguous = names[order[first]] != names[order[last]]
+    if is_ambiguous.any():
         yield Diagnostic(
             "backward_shares_sequence",
-            ambiguous.height,
+            int(is_ambiguous.sum()),
             "Different backward operators have the same sequence number, so their forward operators are ambiguous, and "
             "their time may be shown at the wrong module. Their own times are right.",
-            int(ambiguous["offset"].min()),  # type: ignore[arg-type]  # it isn't empty
+            int(np.minimum.reduceat(offset[order], first)[is_ambiguous].min()),
         )
 
 

@@ -144,12 +144,15 @@ def _compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]] = 
 
     One after another: what is needed before that thread has begun with it is computed at once.
     """
-    from ..critical_path.explanation import explanation_for_advice  # modules that few small traces' answers need
+    from ..critical_path.explanation import (  # modules that few small traces' answers need
+        prepare_simulations,
+        share_on_device,
+    )
     from ..diagnostics.diagnose import diagnose
 
     workers = Workers(1)
-    graph = partial(explanation_for_advice, trace)
-    jobs: tuple[Callable[[], object], ...] = (partial(diagnose, trace), *of_views, graph)
+    of_graph = partial(prepare_simulations, trace), partial(share_on_device, trace)
+    jobs: tuple[Callable[[], object], ...] = (partial(diagnose, trace), *of_views, *of_graph)
     for job in jobs:
         workers.submit(job)
 

@@ -147,7 +147,7 @@ def _parts(
 
 def _ranges(trace: Trace, percent: int) -> pl.DataFrame:
     """The `low` and the `high` end of what each `part` may save, in ns; null where it is a wait, or saves little."""
-    facts, explanation = Facts(trace), path_explanation(trace)
+    facts = Facts(trace)
     saved_ns, most_saved_ns = (saved_by_part(trace, less) for less in (percent, 100))
     classes = row_classes(trace)
     rows: list[tuple[str, int | None, int | None]] = []
@@ -157,7 +157,7 @@ def _ranges(trace: Trace, percent: int) -> pl.DataFrame:
             continue
         candidate = _candidate(part, classes)
         changes = Change.of(candidate, saved_ns[number], percent / 100), Change.of(candidate, most_saved_ns[number])
-        bounds = (range_of_delays(facts, change, explanation) for change in changes)
+        bounds = (range_of_delays(facts, change) for change in changes)
         rows.append((part, *at_most(*bounds)))
     return pl.DataFrame(rows, schema={"part": pl.String, "low": pl.Int64, "high": pl.Int64}, orient="row")
 
