@@ -33,7 +33,6 @@ from ..trace.graph_edges import graph_edges
 from .boundaries import HostBoundaries
 from .collective_edges import collective_edges
 from .edges import IN_CALLS, Edges, Kind
-from .loader_edges import loader_edges
 from .nodes import Nodes
 from .stream_edges import (
     coincidence_edges,
@@ -45,7 +44,7 @@ from .stream_edges import (
 )
 from .streams import Streams
 from .sync_edges import sync_edges
-from .thread_edges import busy_ranges, fork_edges, join_edges
+from .thread_edges import busy_ranges, fork_edges, join_edges, loader_edges
 
 _count_edges = Function("count_edges")
 _find_driving_delays = Function("driving_delays")

@@ -5,6 +5,8 @@
 * A thread resumes when another one has finished: the main thread after the whole backward pass, which runs on an
   autograd thread; any thread at most WAKE_NS after another thread's communication, if it was quiet meanwhile.
 
+A call that returns a batch waits for the workers of a DataLoader, which take their own time from one batch to the next.
+
 Nothing else counts as a wait: threads that watch or log (NCCL's watchdog queries events all the time) end something
 whenever another one begins something.
 
@@ -22,6 +24,7 @@ from ..arrays.native import Array, Function
 from ..arrays.nesting import nearest
 from ..measures.time.breakdown import loading_ranges
 from ..measures.time.threads import autograd_threads, main_thread
+from ..measures.time.worker_waits import worker_waits
 from ..trace import Trace
 from .boundaries import HostBoundaries
 
@@ -119,3 +122,9 @@ def _last_end_before(
     ends = np.empty(resumes.size, np.int32)
     _find_last_end_before(time, thread, resumes, over, is_backward, main, wake_ns, ends)
     return ends
+
+
+def loader_edges(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, Rows]:
+    """Boundaries at which a wait for a batch ends, and those at which it began."""
+    calls = worker_waits(trace)
+    return boundaries.end[calls], boundaries.start[calls]
