@@ -759,7 +759,8 @@ EXPORT int64_t last_elsewhere(IN(int64_t, at), IN(int64_t, thread), IN(int64_t, 
     return 0;
 }
 
-EXPORT int64_t last_end_before(IN(int64_t, time), IN(int64_t, thread), IN(int64_t, resumes), IN(int64_t, over),
+/* `is_backward`: whether each thread runs the backward pass. */
+EXPORT int64_t last_end_before(IN(int64_t, time), IN(int32_t, thread), IN(int64_t, resumes), IN(int64_t, over),
                                IN(uint8_t, is_backward), int64_t main_thread, int64_t wake_ns, OUT(int32_t, ends)) {
     for (int64_t q = 0; q < resumes_size; q++) {
         int64_t p = AT(resumes, q), low = 0, high = over_size;
@@ -773,7 +774,7 @@ EXPORT int64_t last_end_before(IN(int64_t, time), IN(int64_t, thread), IN(int64_
         }
         for (int64_t k = low - 1; k >= 0 && AT(time, AT(over, k)) > AT(time, p - 1); k--) {
             int64_t e = AT(over, k);
-            bool backward = AT(thread, p) == main_thread && AT(is_backward, e);
+            bool backward = AT(thread, p) == main_thread && AT(is_backward, AT(thread, e));
             if (AT(thread, e) != AT(thread, p) && (backward || AT(time, p) - AT(time, e) <= wake_ns)) {
                 AT(ends, q) = (int32_t)e;
                 break;

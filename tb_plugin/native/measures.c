@@ -413,3 +413,28 @@ EXPORT int64_t answers_of_codes(IN(uint8_t, codes), int64_t width, IN(uint8_t, a
         look_up(codes, codes_size, 4, answer, answer_size, rows, rows_size);
     return 0;
 }
+
+/* Values of `width` bytes each at some rows, or `missing` at NONE. */
+static inline __attribute__((always_inline)) int64_t gather_of(IN(uint8_t, values), int64_t width, IN(int32_t, rows),
+                                                               IN(uint8_t, missing), OUT(uint8_t, gathered)) {
+    int64_t size = values_size / width;
+    CHECK(missing_size == width && gathered_size == rows_size * width);
+    for (int64_t i = 0; i < rows_size; i++) {
+        int64_t row = AT(rows, i);
+        if (row >= size) return NONE;
+        __builtin_memcpy(gathered + i * width, row < 0 ? missing : values + row * width, width);
+    }
+    return rows_size;
+}
+
+/* How many rows there are; NONE: there is no value for one of them. */
+EXPORT int64_t gather_values(IN(uint8_t, values), int64_t width, IN(int32_t, rows), IN(uint8_t, missing),
+                             OUT(uint8_t, gathered)) {
+    if (width == 1)
+        return gather_of(values, values_size, 1, rows, rows_size, missing, missing_size, gathered, gathered_size);
+    if (width == 2)
+        return gather_of(values, values_size, 2, rows, rows_size, missing, missing_size, gathered, gathered_size);
+    if (width == 4)
+        return gather_of(values, values_size, 4, rows, rows_size, missing, missing_size, gathered, gathered_size);
+    return gather_of(values, values_size, 8, rows, rows_size, missing, missing_size, gathered, gathered_size);
+}

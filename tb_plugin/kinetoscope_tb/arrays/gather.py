@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .native import SEED, Function
 
 _answers_of_codes = Function("answers_of_codes")
+_gather_values = Function("gather_values")
 _mark_codes = Function("mark_codes")
 _number_values = Function("number_values")
 _scatter_add = Function("scatter_add")
@@ -98,13 +99,20 @@ def rows_by_id(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np
     return rows
 
 
-def gather(values: NDArray[Any], rows: NDArray[np.int32], missing: Any = NONE) -> NDArray[Any]:
-    """Return `values[rows]`, with `missing` where a row is NONE."""
+def gather(values: NDArray[Any], rows: NDArray[np.signedinteger[Any]], missing: Any = NONE) -> NDArray[Any]:
+    """Return `values[rows]`, with `missing` where a row is NONE.
+
+    Raises:
+        IndexError: There is no such row.
+    """
     if not values.size:
         return np.full(rows.size, missing, values.dtype)
-    values_at: NDArray[Any] = values.take(rows)  # NONE takes the last one
-    np.copyto(values_at, np.asarray(missing, values.dtype), where=rows < 0)
-    return values_at
+    gathered, instead = np.empty(rows.size, values.dtype), np.array([missing], values.dtype)
+    rows = rows.astype(np.int32, casting="same_kind", copy=False)
+    columns = (np.ascontiguousarray(values).view(np.uint8), values.itemsize, rows, instead.view(np.uint8))
+    if _gather_values(*columns, gathered.view(np.uint8)) == NONE:
+        raise IndexError(f"row {rows.max()} of {values.size}")
+    return gathered
 
 
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:

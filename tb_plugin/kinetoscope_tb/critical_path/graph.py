@@ -44,7 +44,7 @@ from .stream_edges import (
 )
 from .streams import Streams
 from .sync_edges import sync_edges
-from .thread_edges import busy_ranges, fork_edges, join_edges, loader_edges
+from .thread_edges import fork_edges, join_edges, loader_edges, works_after
 
 _count_edges = Function("count_edges")
 _find_driving_delays = Function("driving_delays")
@@ -152,7 +152,7 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
     row, starts, ends = np.arange(nodes.rows, dtype=np.int32), nodes.starts.start, nodes.ends.start
     launch_point, kinds = launch_boundaries(trace, boundaries)
     held_by = overlapped_rows(streams, nodes.rows)
-    is_busy = busy_ranges(trace)
+    is_work = works_after(trace, boundaries)
     parts = [
         Edges(row, row, Kind.SEQUENCE, starts, ends),
         _chains(boundaries),
@@ -163,9 +163,9 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
         nodes.between_rows(event_edges(trace, streams), Kind.EVENT),
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
         nodes.between_rows(graph_edges(trace).between_rows(), Kind.GRAPH),
-        Edges(*fork_edges(trace, boundaries, is_busy)[::-1], Kind.FORK),
+        Edges(*fork_edges(trace, boundaries, is_work)[::-1], Kind.FORK),
         Edges(*collective_edges(trace, boundaries)[::-1], Kind.COLLECTIVE),
-        Edges(*join_edges(trace, boundaries, is_busy)[::-1], Kind.JOIN),
+        Edges(*join_edges(trace, boundaries, is_work)[::-1], Kind.JOIN),
         Edges(*loader_edges(trace, boundaries)[::-1], Kind.WORKERS),
         *_of_steps(trace, nodes),
     ]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE
+from ..arrays.gather import NONE, gather
 from ..arrays.native import Array, Function
 from ..arrays.nesting import nearest
 from ..measures.time.breakdown import loading_ranges
@@ -50,10 +50,17 @@ def busy_ranges(trace: Trace) -> Bools:
     return np.concatenate([within, np.ones(trace.launches.height, bool)])
 
 
-def fork_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tuple[Rows, Rows]:
-    """Boundaries at which a thread begins work from another thread, and the boundaries of those threads."""
+def works_after(trace: Trace, boundaries: HostBoundaries) -> Bools:
+    """For each boundary, whether its thread is busy after it."""
+    return gather(busy_ranges(trace), boundaries.inner, missing=False)
+
+
+def fork_edges(trace: Trace, boundaries: HostBoundaries, is_work: Bools) -> tuple[Rows, Rows]:
+    """Boundaries at which a thread begins work from another thread, and the boundaries of those threads.
+
+    `is_work`: works_after each.
+    """
     main = main_thread(trace)
-    is_work = np.append(is_busy, np.False_)[boundaries.inner]
     idle = np.flatnonzero(~is_work[:-1] & is_work[1:] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
     idle = idle[boundaries.time[idle] - boundaries.time[idle - 1] > IDLE_NS]
     first = boundaries.first[:-1][np.diff(boundaries.first) > 0]
@@ -80,15 +87,16 @@ def _communications_begun(trace: Trace, boundaries: HostBoundaries, begins: NDAr
     return boundaries.last_before(starter, boundaries.time[begins])
 
 
-def join_edges(trace: Trace, boundaries: HostBoundaries, is_busy: Bools) -> tuple[Rows, Rows]:
-    """Boundaries at which a thread resumes, and the boundaries of other threads at which its wait was over."""
+def join_edges(trace: Trace, boundaries: HostBoundaries, is_work: Bools) -> tuple[Rows, Rows]:
+    """Boundaries at which a thread resumes, and the boundaries of other threads at which its wait was over.
+
+    `is_work`: works_after each.
+    """
     host = trace.host_events
-    is_work = np.append(is_busy, np.False_)[boundaries.inner]
     resumes = np.flatnonzero(~is_work[:-1] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
-    is_backward = autograd_threads(trace)[boundaries.thread]
-    over = _ends_of_work(boundaries, is_work)
+    is_backward, over = autograd_threads(trace), _ends_of_work(boundaries, is_work)
     communicates = host["is_communication"].to_numpy()
-    over = np.union1d(over[is_backward[over]], boundaries.end[np.flatnonzero(communicates)])
+    over = np.union1d(over[is_backward[boundaries.thread[over]]], boundaries.end[np.flatnonzero(communicates)])
     over = over[np.argsort(boundaries.time[over], kind="stable")]
     ends = _last_end_before(boundaries.time, boundaries.thread, resumes, over, is_backward, main_thread(trace), WAKE_NS)
     real = ends >= 0

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinetoscope_tb.arrays.gather import group_rows, map_categories, number_alike, number_rows_alike, scatter_add
+from kinetoscope_tb.arrays.gather import (
+    gather,
+    group_rows,
+    map_categories,
+    number_alike,
+    number_rows_alike,
+    scatter_add,
+)
 
 NAMES = pl.Series(["b", None, "a", "b"], dtype=pl.Enum(["a", "b", "unused"]))
 
@@ -85,3 +92,14 @@ def test_rows_come_number_by_number_in_order(numbers):
     rows, first = group_rows(np.array(numbers, np.int32))
     assert rows.tolist() == sorted(range(len(numbers)), key=lambda row: numbers[row])
     assert [numbers[row] for row in rows[first]] == sorted(set(numbers))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int16, np.int32, np.int64, np.float64])
+@pytest.mark.parametrize("of_rows", [np.int32, np.int64])
+def test_values_of_rows_have_the_missing_value_where_there_is_no_row(dtype, of_rows):
+    values, rows = np.array([0, 1, 1, 0]).astype(dtype), np.array([3, -1, 1, 0, -1], of_rows)
+    assert gather(values, rows, dtype(1)).tolist() == np.array([0, 1, 1, 0, 1]).astype(dtype).tolist()
+    assert gather(values[::2], rows[1:2] + 2, dtype(0)).tolist() == values[2:3].tolist()
+    assert gather(values[:0], rows[:0]).tolist() == []
+    with pytest.raises(IndexError, match="row 4 of 4"):
+        gather(values, rows + 1)
