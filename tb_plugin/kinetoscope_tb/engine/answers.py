@@ -125,9 +125,9 @@ def answer(subject: Subject, view: View, *arguments: tuple[str, object]) -> pl.D
 def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame | None]:
     """The views of the trace, each computed once for all who ask; None if the trace has no data for it.
 
-    Of a large trace, another thread computes them until they are asked for, between the diagnostics that advice is
-    judged by and the graph that it simulates. Those of others are computed at once: before there is a graph, which
-    takes memory.
+    Of a large trace, another thread computes them until they are asked for, after the graph that advice simulates and
+    the diagnostics that it is judged by. Those of others are computed at once: before there is a graph, which takes
+    memory.
     """
     results = [(trace if view.reads_captures else trace.recording).results for view in views]
     frames = (of_owner.get(answer, view).result() for of_owner, view in zip(results, views, strict=True))
@@ -140,7 +140,7 @@ def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame 
 
 
 def _compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]] = ()) -> None:
-    """Compute what advice about a trace needs late, and some views, in another thread.
+    """Compute what advice about a trace needs late, and some views, in another thread: the longest first.
 
     One after another: what is needed before that thread has begun with it is computed at once.
     """
@@ -152,7 +152,7 @@ def _compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]] = 
 
     workers = Workers(1)
     of_graph = partial(prepare_simulations, trace), partial(share_on_device, trace)
-    jobs: tuple[Callable[[], object], ...] = (partial(diagnose, trace), *of_views, *of_graph)
+    jobs: tuple[Callable[[], object], ...] = (*of_graph, partial(diagnose, trace), *of_views)
     for job in jobs:
         workers.submit(job)
 
