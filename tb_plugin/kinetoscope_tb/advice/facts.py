@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -21,11 +20,13 @@ from ..measures.recording.lost_launches import MOSTLY_CAPTURED, are_launches_kno
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
+from ..measures.serving.iterations import server_iterations
+from ..measures.serving.request_waits import request_waits
 from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
-from ..measures.time.host_time import HOST_PARTS, HostTime
+from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Rows, Windows, axes, whole_gaps
 from ..measures.time.idle_causes import CAUSES, NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
@@ -40,9 +41,6 @@ from ..trace.steps import step_in_words, step_noun
 from .model import Advice, Candidate, ClearedTopic
 from .spread import Spread, warm_up_steps
 
-if TYPE_CHECKING:
-    from ..measures.calls.operator_loop import OperatorLoop
-
 _MORE_THAN_OPERATORS = 0.05  # of the step
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
 _ERRORS, _FEWEST_FOR_ERROR = 3, 3
@@ -54,7 +52,6 @@ _MOSTLY_LATE = 0.5  # of what a step takes longer
 _MOSTLY_OPERATORS = 0.5  # of those of the recording
 _FEW_FOR_MEDIAN = 3  # steps
 _MANY_UPDATES = 100  # operators per step, of an optimizer that updates each parameter by itself
-_OF_LOOPS = ("operators", "calling", "rest")
 _FEW_GAPS = 3  # per step
 _LONG_NS = 1_000_000
 """Between two calls of the host: launching takes µs, so the host does something else for that long."""
@@ -120,8 +117,6 @@ class Facts:
         """Whether the steps that count may be compared: training steps, or iterations of a server of one phase."""
         if not self.has_iterations:
             return True
-        from ..measures.serving.iterations import server_iterations  # about inference servers alone
-
         frame = server_iterations(self.trace).frame
         start = self.windows.start[self.is_counted]
         number = np.maximum(np.searchsorted(frame["start_ns"].to_numpy(), start, "right") - 1, 0)
@@ -497,24 +492,6 @@ class Facts:
         others = map_categories(host["name"], is_optimizer) & ~own & (gather(nearest(own, parent), parent) != NONE)
         return without(intervals_of(host, own), intervals_of(host, others))
 
-    @cached_property
-    def operator_loop(self) -> OperatorLoop | None:
-        """The function but for the training loop whose loops of small operators take longest, if that is worth a word.
-
-        Its spans are without what host_time counts for other parts than operators, calling and rest.
-        """
-        if self.has_device or not self.has_operators:
-            return None
-        from ..measures.calls.operator_loop import operator_loops  # without a device
-
-        others = merge([self.host_time.spans[part] for part in HOST_PARTS if part not in _OF_LOOPS])
-        for loop in operator_loops(self.trace, self.is_counted, self.optimizer_spans):
-            if not self.is_training_loop(loop.frame):
-                own = loop._replace(spans=without(loop.spans, others))
-                lengths = length_within(own.spans, self.windows.start, self.windows.end)
-                return own if self.is_worth(lengths, LARGE_SHARE) else None
-        return None
-
     def is_training_loop(self, frame: str) -> bool:
         """Whether a function is open for nearly all of the steps, and for their operators: its name says nothing."""
         calls = self.trace.python_calls
@@ -605,8 +582,6 @@ class Facts:
         """When a server waits for requests, or for another process; empty for other programs."""
         if not self.has_iterations:
             return merge([])
-        from ..measures.serving.request_waits import request_waits  # about inference servers alone
-
         return request_waits(self.trace)
 
     @property
