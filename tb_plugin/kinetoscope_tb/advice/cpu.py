@@ -32,7 +32,7 @@ from ..names import text
 from ..names.python_frames import describe_wait, function_name
 from ..names.tensor_cores import is_matrix_op
 from ..trace.results import once_per_trace
-from ..trace.row_filters import name_mask
+from ..trace.row_filters import is_operator, name_mask
 from .contention import LOCK_REMEDY, core_waits_of_steps, lock_holder, processor_use
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
@@ -152,7 +152,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     if not _is_meant(facts):
         return
     parent = host["parent"].to_numpy()
-    is_op = (host["kind"] == "operator").to_numpy() & ~loading_ranges(facts.trace)
+    is_op = is_operator(facts.trace) & ~loading_ranges(facts.trace)
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]

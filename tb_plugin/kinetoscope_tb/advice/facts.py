@@ -36,7 +36,7 @@ from ..names.compiled_code import is_compilation
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
 from ..trace.results import Results, once_per_recording
-from ..trace.row_filters import name_mask
+from ..trace.row_filters import is_operator, name_mask
 from ..trace.steps import step_in_words, step_noun
 from .model import Advice, Candidate, ClearedTopic
 from .spread import Spread, warm_up_steps
@@ -91,7 +91,7 @@ class Facts:
         self.step_ns = self.mean(self.length)
         self.lack_work = steps_without_work(trace)
         self.has_device = not trace.device_events.is_empty()
-        self.has_operators = bool((trace.host_events["kind"] == "operator").any())
+        self.has_operators = bool(is_operator(trace).any())
 
     @cached_property
     def _work(self) -> Ints:
@@ -416,7 +416,7 @@ class Facts:
     def operator_time(self) -> Ints:
         """How long any operator runs on the host in each step, while none waits for data or for other ranks."""
         host = self.trace.host_events
-        loads, runs = loading_ranges(self.trace), (host["kind"] == "operator").to_numpy()
+        loads, runs = loading_ranges(self.trace), is_operator(self.trace)
         groups = [intervals_of(host, where) for where in (host["is_communication"].to_numpy(), loads, runs)]
         return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[2])
 
@@ -436,7 +436,7 @@ class Facts:
         """The operators behind host_time's `operators` in the steps that count; `row` is their row of host_events."""
         host = self.trace.host_events
         is_counted = gather(self.is_counted, host["step"].to_numpy(), missing=False) & self.host_time.is_large
-        is_counted &= (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+        is_counted &= is_operator(self.trace) & ~host["is_communication"].to_numpy()
         columns = ("name", "thread", "start_ns", "dur_ns", "self_ns", "input_shapes", "input_types", "step", "parent")
         rows = host.select(columns).with_row_index("row").filter(pl.Series(is_counted, dtype=pl.Boolean))
         return rows.with_columns(pl.col("name", "input_shapes", "input_types").cast(pl.String))
@@ -470,7 +470,7 @@ class Facts:
         if not inside.any():
             return None
         of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
-        is_op = (host["kind"] == "operator").to_numpy()
+        is_op = is_operator(self.trace)
         is_fused = name_mask(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
         ran = (of != NONE) & is_op & gather(self.is_counted, host["step"].to_numpy(), missing=False)
         fuses = np.zeros(host.height, bool)
@@ -499,7 +499,7 @@ class Facts:
         lengths = length_within(spans, self.windows.start, self.windows.end)
         if self.share(self.mean(lengths)) < _NEARLY_ALL:
             return False
-        start = self.trace.host_events["start_ns"].filter(self.trace.host_events["kind"] == "operator").to_numpy()
+        start = self.trace.host_events["start_ns"].to_numpy()[is_operator(self.trace)]
         is_inside = length_within(spans, start, start + 1) > 0
         return not start.size or bool(is_inside.mean() >= _MOSTLY_OPERATORS)
 
@@ -911,9 +911,8 @@ def launched_within(trace: Trace, spans: Intervals) -> NDArray[np.bool_]:
 @once_per_recording
 def _is_aten(trace: Trace) -> NDArray[np.bool_]:
     """Which rows of host_events are operators of ATen."""
-    host = trace.host_events
-    is_operator = (host["kind"] == "operator").to_numpy()
-    return np.asarray(is_operator & name_mask(host["name"], lambda name: name.startswith("aten::")))
+    is_aten = name_mask(trace.host_events["name"], lambda name: name.startswith("aten::"))
+    return np.asarray(is_operator(trace) & is_aten)
 
 
 def aten_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32]:
