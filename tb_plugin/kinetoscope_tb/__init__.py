@@ -18,7 +18,8 @@ Imports point down only: tests/unit/test_layers.py has the rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import os
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from .api import Profile
+    from kinetoscope._version import __version__
 
-__version__: str
+    from .api import Profile
 
 __all__ = ["__version__", "open", "traces"]
 
@@ -58,9 +59,9 @@ def open(  # noqa: A001  # kinetoscope_tb.open, like gzip.open
         NotFound: No recording has these names.
         TraceError: The file or a chosen capture can't be used.
     """
-    from .api import open_profile
-
-    return open_profile(str(path), run, worker, span, communication_patterns, [str(capture) for capture in captures])
+    captures = [str(capture) for capture in captures]
+    profile: Profile = _api().open_profile(str(path), run, worker, span, communication_patterns, captures)
+    return profile
 
 
 def traces(path: str | os.PathLike[str]) -> pl.DataFrame:
@@ -69,15 +70,18 @@ def traces(path: str | os.PathLike[str]) -> pl.DataFrame:
     Raises:
         LogdirError: There is no such path, or no trace in it.
     """
-    from .api import list_recordings
+    recordings: pl.DataFrame = _api().list_recordings(str(path))
+    return recordings
 
-    return list_recordings(str(path))
+
+def _api() -> Any:
+    """What answers, by its name: importing the package imports nothing else."""
+    return import_module(".api", __name__)
 
 
 def __getattr__(name: str) -> str:
     """The version, read when it is asked for: importing the package imports nothing else."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kinetoscope._version import __version__
-
-    return __version__
+    version: str = import_module("kinetoscope._version").__version__
+    return version

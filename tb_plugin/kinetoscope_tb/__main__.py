@@ -1,10 +1,5 @@
 """`python -m kinetoscope_tb`: the command line, where `kinetoscope` isn't on the path."""
 
+from .cli import main
 
-def _run() -> None:
-    from .cli import main
-
-    main()
-
-
-_run()
+main()

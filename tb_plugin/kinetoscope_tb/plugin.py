@@ -47,12 +47,11 @@ class Plugin(base_plugin.TBPlugin):
         """What answers requests, which come in several threads: made once."""
         with self._lock:
             if self._site is None:
-                from .discovery import parse_logdirs  # 0.4 s with Polars, which TensorBoard's start must not wait for
-                from .web.app import Site
+                from .web.app import Site  # 0.4 s with Polars, which TensorBoard's start must not wait for
 
                 flags = self._context.flags
                 spec, host = getattr(flags, "logdir_spec", None), getattr(flags, "host", None)
-                self._site = Site(parse_logdirs(self._context.logdir, spec), host)
+                self._site = Site.of_flags(self._context.logdir, spec, host)
             return self._site
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:

@@ -7,6 +7,8 @@ import textwrap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from .names.python_frames import function_name
 from .names.text import DIGITS, MOST_DIGITS, few_digits, percent_number, visible
 
@@ -71,8 +73,6 @@ class TextColumn:
     @property
     def width(self) -> int:
         """The width of the widest cell, in characters of a terminal."""
-        from rich.cells import cell_len  # for terminals alone
-
         return max(map(cell_len, [self.header, *self.aligned_cells]))
 
     @property
@@ -186,30 +186,6 @@ def layout(columns: Sequence[TextColumn], width: int) -> tuple[list[int], list[T
     fitting_columns = [column for column in columns if id(column) in fit]
     widths = [min(column.width, READABLE if column is not main else least + room) for column in fitting_columns]
     return widths, [column for column in columns if id(column) not in fit]
-
-
-def table_text(columns: Sequence[TextColumn], widths: Sequence[int], *, is_styled: bool = False) -> str:
-    """Columns side by side, as on a terminal; cells that are wider than their column end in an ellipsis."""
-    from rich.console import Console  # takes 30 ms, which a pipe doesn't need
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for column, width in zip(columns, widths, strict=True):
-        header = column.header.rjust(width) if column.is_number else column.header
-        table.add_column(Text(header), no_wrap=True, overflow="ellipsis", width=width)
-    for row in zip(*map(_placed_cells, columns, widths), strict=True):
-        table.add_row(*map(Text, row))
-    width = max(1, sum(widths) + GAP * len(widths))
-    console = Console(width=width, highlight=False, force_jupyter=False, force_terminal=None if is_styled else False)
-    with console.capture() as capture:
-        console.print(table)
-    return capture.get()
-
-
-def _placed_cells(column: TextColumn, width: int) -> list[str]:
-    """Numbers at the right of their column; rich would drop the spaces behind them."""
-    return [cell.rjust(width) for cell in column.aligned_cells] if column.is_number else column.cells
 
 
 def text_column(name: str, kind: str, values: list[Any], others: Sequence[Any] = ()) -> TextColumn:

@@ -58,7 +58,7 @@ from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.trace.model import COLLECTED
 from kinetoscope_tb.view import Detail
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
-from kinetoscope_tb.web import encode, encode_comparison
+from kinetoscope_tb.web import encode, encode_comparison, encode_state
 from kinetoscope_tb.web.timeline import _meta
 
 Question = tuple[str, Callable[[], object]]
@@ -81,7 +81,7 @@ def reading(data: bytes, path: str = "odd.json") -> Trace:
     def progress(so_far: Progress) -> None:
         if so_far.preview is not None:
             partial = Partial(0.5, so_far.preview())
-            fail_if_unsound(encode.reading(LoadingProgress("reading", 0.5, None, None), partial))
+            fail_if_unsound(encode_state.reading(LoadingProgress("reading", 0.5, None, None), partial))
 
     return read_blocks([data], path=path, threads=1, progress=progress)
 
@@ -110,7 +110,7 @@ def questions(trace: Trace, data: bytes, other: Trace, numbers: Random) -> Itera
     yield (
         "/state",
         lambda: fail_if_unsound(
-            encode.state(trace, "odd.json", VIEWS, compute(VIEWS["health"], trace, {}), is_alone=False)
+            encode_state.state(trace, "odd.json", VIEWS, compute(VIEWS["health"], trace, {}), is_alone=False)
         ),
     )
     yield "/answer", lambda: _ask_summary(recording_answer(trace, EVERY_VIEW, cached_frames))

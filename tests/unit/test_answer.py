@@ -16,7 +16,7 @@ from kinetoscope_tb.answer.recording import recording_answer, rows_of
 from kinetoscope_tb.answer.run import late_workers, run_answer, with_ranks
 from kinetoscope_tb.answer.step_work import StepWork, step_work
 from kinetoscope_tb.critical_path import explanation
-from kinetoscope_tb.engine import answers
+from kinetoscope_tb.engine import answers, meanwhile
 from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.trace.results import once_per_recording
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
@@ -86,7 +86,7 @@ def test_another_thread_computes_what_a_view_of_advice_needs_late(monkeypatch):
             thread.join(LIMIT_S)
 
     monkeypatch.setattr(answers, "LARGE_EVENTS", 0)
-    monkeypatch.setattr(answers, "Workers", OneByOne)
+    monkeypatch.setattr(meanwhile, "Workers", OneByOne)
     trace = host_bound()
     assert answers.compute(VIEWS["advice"], trace, {}).equals(plain)
     assert [*threads] == ["prepare_simulations", "share_on_device", "diagnose"]

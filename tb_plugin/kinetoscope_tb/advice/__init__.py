@@ -3,7 +3,8 @@
 advice      the rules in order, and what is said of their results
 facts       what several rules need
 savings     what candidates save, by simulation; saving_range: within which bounds; candidates: what they cover
-host        data loading, synchronizing calls, late launches, small operators, the optimizer, allocation
+data_loading    waiting for batches
+host        synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
 contention  other threads that have Python's lock or the cores while the main thread would run
 experts     uneven numbers of tokens per expert

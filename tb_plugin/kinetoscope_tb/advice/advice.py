@@ -8,45 +8,25 @@ save; it is an upper bound. Rules without enough data report an `OpenQuestion`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from ..arrays.intervals import merge
 from ..measures.calls.roofline import Limits
-from ..measures.recording.contents import has_snapshot
+from ..measures.recording.contents import has_communication, has_snapshot
 from ..measures.recording.options import was_on
 from ..measures.recording.server import RECORD_REPLAYS
 from ..measures.recording.torch_version import may_lack_compile
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
+from ..measures.time.breakdown import loading_ranges
 from ..names import text
 from ..names.regex import regex
 from ..trace import Diagnostic, Trace
 from ..trace.results import once_per_trace
-from . import (
-    communication,
-    compiled_code,
-    contention,
-    copies,
-    cpu,
-    device,
-    experts,
-    host,
-    kernels,
-    recording,
-    repetition,
-    server_host,
-    warm_up,
-)
-from .extra_work import (
-    anomaly_detection,
-    grouped_optimizer,
-    growing_inputs,
-    longer_host_steps,
-    longer_steps,
-    recomputation,
-)
 from .facts import LEAST_SHARE, Facts, launched_within
 from .faults import EVERYTHING, RECORDING_FAULTS, UNKNOWN_PART, Faults
 from .lost_rows import lost_rows
@@ -92,58 +72,75 @@ _ANNOTATE = "Look at trace health; annotate parts of the loop (`torch.profiler.r
 _LOOK_AT_PYTHON = "Look at trace health, and in *Python* at what runs between operators."
 
 
-def _serving_phase(facts: Facts) -> Iterator[Advice]:
-    if facts.has_iterations:
-        from .serving import serving_phase  # 13 modules about inference servers
-
-        yield from serving_phase(facts)
-
-
 _RULES = (
-    _serving_phase,
-    server_host.server_function,
-    server_host.iterations_without_graphs,
-    host.data_loading,
-    host.synchronization,
-    host.host_bound,
-    host.launch_calls,
-    repetition.repeated_gap,
-    host.unexplained_idle,
-    host.small_operators,
-    host.optimizer,
-    host.host_optimizer,
-    grouped_optimizer,
-    host.allocation,
-    contention.core_waits,
-    cpu.main_thread_waits,
-    cpu.host_threads,
-    cpu.operator_loop,
-    cpu.python_operator,
-    cpu.outside_operators,
-    cpu.double_precision,
-    cpu.host_operator,
-    copies.copies,
-    copies.device_copies,
-    copies.peer_copies,
-    copies.fills,
-    communication.communication,
-    device.uneven_devices,
-    device.data_parallel,
-    device.small_kernels,
-    device.memory,
-    kernels.kernels,
-    recomputation,
-    anomaly_detection,
-    longer_steps,
-    longer_host_steps,
-    growing_inputs,
-    experts.expert_imbalance,
-    recording.profiler,
-    recording.pauses,
-    compiled_code.recompiles,
-    compiled_code.graph_breaks,
-    warm_up.warm_up,
+    "serving.serving_phase",
+    "server_host.server_function",
+    "server_host.iterations_without_graphs",
+    "data_loading.data_loading",
+    "host.synchronization",
+    "host.host_bound",
+    "host.launch_calls",
+    "repetition.repeated_gap",
+    "host.unexplained_idle",
+    "cpu.small_operators",
+    "host.optimizer",
+    "host.host_optimizer",
+    "extra_work.grouped_optimizer",
+    "host.allocation",
+    "contention.core_waits",
+    "cpu.main_thread_waits",
+    "cpu.host_threads",
+    "cpu.operator_loop",
+    "cpu.python_operator",
+    "cpu.outside_operators",
+    "cpu.double_precision",
+    "cpu.host_operator",
+    "copies.copies",
+    "copies.device_copies",
+    "copies.peer_copies",
+    "copies.fills",
+    "communication.communication",
+    "device.uneven_devices",
+    "device.data_parallel",
+    "device.small_kernels",
+    "device.memory",
+    "kernels.kernels",
+    "extra_work.recomputation",
+    "extra_work.anomaly_detection",
+    "extra_work.longer_steps",
+    "extra_work.longer_host_steps",
+    "extra_work.growing_inputs",
+    "experts.expert_imbalance",
+    "recording.profiler",
+    "recording.pauses",
+    "compiled_code.recompiles",
+    "compiled_code.graph_breaks",
+    "warm_up.warm_up",
 )
+"""The rules, each by its module and its name, in the order in which they are asked."""
+
+_NEEDED_IF: dict[str, Callable[[Facts], bool]] = {
+    "serving": lambda facts: facts.has_iterations,
+    "cpu": lambda facts: facts.has_operators and not facts.has_device,
+    "communication": lambda facts: has_communication(facts.trace),
+    "data_loading": lambda facts: bool(loading_ranges(facts.trace).any()),
+}
+"""Which recordings the rules of a module are about; it isn't imported for the others."""
+
+
+def _rules(facts: Facts) -> Iterator[Callable[[Facts], Iterator[Result]]]:
+    """The rules that a recording may break."""
+    for rule in _RULES:
+        module = rule.partition(".")[0]
+        if module not in _NEEDED_IF or _NEEDED_IF[module](facts):
+            yield _function(rule)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """A function of this package by its module and its name; few recordings need all modules."""
+    module, _, attribute = name.partition(".")
+    function: Callable[..., Any] = getattr(import_module(f".{module}", __package__), attribute)
+    return function
 
 
 def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]:
@@ -159,9 +156,7 @@ def advice(facts: Facts, diagnostics: Sequence[Diagnostic] = ()) -> list[Advice]
         result.rule: result.size_ns or result.saving_ns or 0 for result in results if isinstance(result, Advice)
     }
     if any(isinstance(result, Advice) and result.candidate for result in results):
-        from .savings import simulate  # the graph and the simulation, for advice that saves something
-
-        results = simulate(facts, results)
+        results = _function("savings.simulate")(facts, results)  # for advice that saves something
     results = [_of_usual_step(facts, s, sizes_ns[s.rule]) if isinstance(s, Advice) else s for s in results]
     ranked_claims = _by_weight(facts, [examine(facts, s) for s in results if isinstance(s, Advice)])
     claims = faults.judge([*_unknown_part(facts, results, ranked_claims), *ranked_claims], _MOSTLY)
@@ -187,7 +182,7 @@ def _of_later_torch(facts: Facts, row: Advice) -> Advice:
 @once_per_trace
 def findings(facts: Facts) -> tuple[Result, ...]:
     """What the rules find, in order. It doesn't depend on the faults of the recording."""
-    return tuple(result for rule in _RULES for result in rule(facts)) if _do_rules_apply(facts) else ()
+    return tuple(result for rule in _rules(facts) for result in rule(facts)) if _do_rules_apply(facts) else ()
 
 
 def _do_rules_apply(facts: Facts) -> bool:

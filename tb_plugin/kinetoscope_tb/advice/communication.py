@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather, map_categories
 from ..arrays.intervals import Ints, exclusive_lengths, merge, without
 from ..arrays.nesting import nearest
+from ..distributed.collectives.calls import CallRows, calls
+from ..distributed.process_groups import Groups
 from ..measures.recording.processor_use import ProcessorTime
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.exposure import exposed_on_host
@@ -176,9 +178,6 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
         (The evidence; what to do; that most of the time is in small calls, as the end of a sentence, or nothing; the
         function that makes most of the calls, if they are many.)
     """
-    from ..distributed.collectives.calls import CallRows, calls  # seven modules about ranks
-    from ..distributed.process_groups import Groups
-
     trace = facts.trace
     rows = CallRows.of(trace)
     groups = Groups(trace)

@@ -18,19 +18,21 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, map_categories
-from ..arrays.intervals import Intervals, Ints, length_within, without
+from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.intervals import Intervals, Ints, length_within, merge, without
 from ..arrays.nesting import nearest
+from ..measures.calls.operator_loop import OperatorLoop, operator_loops
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.python.whereabouts import Location, locations
 from ..measures.recording.options import was_on
 from ..measures.recording.processor_use import ProcessorUse
-from ..measures.time.breakdown import intervals_of
-from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.breakdown import intervals_of, loading_ranges
+from ..measures.time.host_time import HOST_PARTS, SMALL_OP_NS
 from ..names import text
 from ..names.python_frames import describe_wait, function_name
 from ..names.tensor_cores import is_matrix_op
-from ..trace.row_filters import name_mask
+from ..trace.results import once_per_trace
+from ..trace.row_filters import is_operator, name_mask
 from .contention import LOCK_REMEDY, core_waits_of_steps, lock_holder, processor_use
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
@@ -45,6 +47,10 @@ _MOST = 0.5
 _DOMINATES = 0.4  # of the step
 _AVOIDABLE = 0.15  # of the step, in copies: they compute nothing
 _MENTIONED = 0.1  # of what a sentence is about
+_OVERHEAD = 0.15  # of the step
+_FEW = 10
+_CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
+_OF_LOOPS = ("operators", "calling", "rest")
 
 _REMEDIES = {
     "sleeps": "Take the sleep out of the step.",
@@ -138,6 +144,47 @@ def _off_processor(facts: Facts) -> _OffProcessor | None:
 def _is_meant(facts: Facts) -> bool:
     """Whether the host is all there is."""
     return facts.has_operators and not facts.has_device
+
+
+def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic]:
+    """Without a device: time that goes to calling small operators, and to Python between them."""
+    host = facts.trace.host_events
+    if not _is_meant(facts):
+        return
+    parent = host["parent"].to_numpy()
+    is_op = is_operator(facts.trace) & ~loading_ranges(facts.trace)
+    outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
+    dur = host["dur_ns"].to_numpy()
+    lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
+    if facts.is_worth(facts.calling_in_optimizer) and facts.unfused_optimizer is not None:
+        lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.unfused_optimizer_spans)
+    if (loop := _longest_loop(facts)) is not None:
+        lengths = lengths - facts.part_within("calling", loop.spans)
+        spans = without(spans, loop.spans)
+    step = host["step"].to_numpy()
+    is_small = outermost & (dur < SMALL_OP_NS) & gather(facts.is_counted, step, missing=False)
+    small = int(is_small.sum())
+    saving = facts.mean(lengths)
+    is_calling = small / facts.count >= _FEW and saving <= _CALL_NS * small / facts.count
+    if not (is_calling and facts.is_worth(lengths, _OVERHEAD)):
+        yield ClearedTopic("small operators", f"{facts.percent(saving)} in and between small operators")
+        return
+    where, source = in_program(facts, spans)
+    yield Advice(
+        "small_operators",
+        f"Calling small operators takes {facts.of_steps(lengths, _OVERHEAD)}{where}.",
+        f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[is_small].mean()))} each "
+        f"on average; with Python between them that is {facts.part_of(lengths, _OVERHEAD)}"
+        f"{facts.recurs(lengths, _OVERHEAD)}.",
+        "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
+        None,
+        "medium",
+        "operators",
+        "",
+        saving,
+        facts.host_candidate("calls of small operators", spans),
+        source,
+    )
 
 
 def main_thread_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
@@ -252,9 +299,9 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     lengths, spans = time.lengths["rest"] - (off.waits if off else 0), time.spans["rest"]
     if facts.unfused_optimizer is not None:
         lengths, spans = np.maximum(lengths - facts.rest_in_optimizer, 0), without(spans, facts.unfused_optimizer_spans)
-    if facts.operator_loop is not None:
-        in_loop = facts.part_within("rest", facts.operator_loop.spans)
-        lengths, spans = np.maximum(lengths - in_loop, 0), without(spans, facts.operator_loop.spans)
+    if (loop := _longest_loop(facts)) is not None:
+        in_loop = facts.part_within("rest", loop.spans)
+        lengths, spans = np.maximum(lengths - in_loop, 0), without(spans, loop.spans)
     if not facts.is_worth(lengths, LARGE_SHARE):
         return
     size = facts.mean(lengths)
@@ -307,9 +354,26 @@ def _of_python(
     )
 
 
+@once_per_trace
+def _longest_loop(facts: Facts) -> OperatorLoop | None:
+    """The function but for the training loop whose loops of small operators take longest, if that is worth a word.
+
+    Its spans are without what host_time counts for other parts than operators, calling and rest.
+    """
+    if not _is_meant(facts):
+        return None
+    others = merge([facts.host_time.spans[part] for part in HOST_PARTS if part not in _OF_LOOPS])
+    for loop in operator_loops(facts.trace, facts.is_counted, facts.optimizer_spans):
+        if not facts.is_training_loop(loop.frame):
+            own = loop._replace(spans=without(loop.spans, others))
+            lengths = length_within(own.spans, facts.windows.start, facts.windows.end)
+            return own if facts.is_worth(lengths, LARGE_SHARE) else None
+    return None
+
+
 def operator_loop(facts: Facts) -> Iterator[Advice]:
     """A function of the program that calls small operators in a loop, on one element after the other."""
-    loop = facts.operator_loop
+    loop = _longest_loop(facts)
     if loop is None:
         return
     lengths = length_within(loop.spans, facts.windows.start, facts.windows.end)
@@ -443,9 +507,9 @@ def _other_operators(facts: Facts, attention: tuple[UnfusedAttention, Ints] | No
         start = rows["start_ns"].to_numpy()
         inside = length_within(facts.unfused_optimizer_spans, start, start + 1) > 0
         rows = rows.filter(pl.Series(~inside, dtype=pl.Boolean))
-    if facts.operator_loop is not None:
+    if (loop := _longest_loop(facts)) is not None:
         start = rows["start_ns"].to_numpy()
-        inside = length_within(facts.operator_loop.spans, start, start + 1) > 0
+        inside = length_within(loop.spans, start, start + 1) > 0
         rows = rows.filter(pl.Series(~inside, dtype=pl.Boolean))
     return rows
 

@@ -21,7 +21,7 @@ from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
 from ..names.python_frames import function_name, is_of_program, without_address
-from ..trace.row_filters import name_mask
+from ..trace.row_filters import is_operator, name_mask
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
 from .facts import LARGE_SHARE, LEAST_SHARE, Facts, is_optimizer, launched_within, optimizer_class
@@ -502,13 +502,13 @@ def _recomputation_on_host(facts: Facts) -> Intervals:
     """When operators run again on the host."""
     trace = facts.trace
     host, calls = trace.host_events, trace.python_calls
-    is_operator = (host["kind"] == "operator").to_numpy()
+    is_op = is_operator(trace)
     recomputes = name_mask(host["name"], lambda name: bool(_RECOMPUTES.search(name)))
     backward = name_mask(host["name"], lambda name: bool(_BACKWARD.search(name)))
     inner = nearest(recomputes | backward, host["parent"].to_numpy())
-    by_function = intervals_of(host, is_operator & gather(recomputes, inner, missing=False))
+    by_function = intervals_of(host, is_op & gather(recomputes, inner, missing=False))
     by_hook = intervals_of(calls, map_categories(calls["name"], lambda name: bool(_FRAME.search(name))))
-    operators = intervals_of(host, is_operator & ~backward)
+    operators = intervals_of(host, is_op & ~backward)
     return merge([by_function, without(operators, without(operators, by_hook))])
 
 
@@ -579,7 +579,7 @@ def growing_inputs(facts: Facts) -> Iterator[Advice]:
     host = facts.trace.host_events
     if not facts.is_training or facts.count < _FEWEST_STEPS or host["input_shapes"].null_count() == host.height:
         return
-    is_op = (host["kind"] == "operator").to_numpy()
+    is_op = is_operator(facts.trace)
     is_outermost = ~gather(is_op, host["parent"].to_numpy(), missing=False)  # else an operator joins its own inputs
     joins = name_mask(host["name"], lambda name: name in _JOINING) & is_op & is_outermost
     rows = host.filter(pl.Series(joins, dtype=pl.Boolean) & (pl.col("step") >= 0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -21,11 +20,13 @@ from ..measures.recording.lost_launches import MOSTLY_CAPTURED, are_launches_kno
 from ..measures.recording.server import inference_server
 from ..measures.recording.usual_step import UsualStep, usual_step
 from ..measures.recording.vendor import VendorTerms, vendor_terms
+from ..measures.serving.iterations import server_iterations
+from ..measures.serving.request_waits import request_waits
 from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
 from ..measures.time.graph_breaks import find_graph_breaks
 from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
-from ..measures.time.host_time import HOST_PARTS, HostTime
+from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Rows, Windows, axes, whole_gaps
 from ..measures.time.idle_causes import CAUSES, NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
 from ..measures.time.threads import autograd_threads, main_thread
@@ -35,13 +36,10 @@ from ..names.compiled_code import is_compilation
 from ..names.python_frames import collects_garbage, starts_workers, without_address
 from ..trace import Trace
 from ..trace.results import Results, once_per_recording
-from ..trace.row_filters import name_mask
+from ..trace.row_filters import is_operator, name_mask
 from ..trace.steps import step_in_words, step_noun
 from .model import Advice, Candidate, ClearedTopic
 from .spread import Spread, warm_up_steps
-
-if TYPE_CHECKING:
-    from ..measures.calls.operator_loop import OperatorLoop
 
 _MORE_THAN_OPERATORS = 0.05  # of the step
 LEAST_SHARE = 0.03  # of a step: less isn't worth anybody's time
@@ -54,7 +52,6 @@ _MOSTLY_LATE = 0.5  # of what a step takes longer
 _MOSTLY_OPERATORS = 0.5  # of those of the recording
 _FEW_FOR_MEDIAN = 3  # steps
 _MANY_UPDATES = 100  # operators per step, of an optimizer that updates each parameter by itself
-_OF_LOOPS = ("operators", "calling", "rest")
 _FEW_GAPS = 3  # per step
 _LONG_NS = 1_000_000
 """Between two calls of the host: launching takes µs, so the host does something else for that long."""
@@ -94,7 +91,7 @@ class Facts:
         self.step_ns = self.mean(self.length)
         self.lack_work = steps_without_work(trace)
         self.has_device = not trace.device_events.is_empty()
-        self.has_operators = bool((trace.host_events["kind"] == "operator").any())
+        self.has_operators = bool(is_operator(trace).any())
 
     @cached_property
     def _work(self) -> Ints:
@@ -120,8 +117,6 @@ class Facts:
         """Whether the steps that count may be compared: training steps, or iterations of a server of one phase."""
         if not self.has_iterations:
             return True
-        from ..measures.serving.iterations import server_iterations  # about inference servers alone
-
         frame = server_iterations(self.trace).frame
         start = self.windows.start[self.is_counted]
         number = np.maximum(np.searchsorted(frame["start_ns"].to_numpy(), start, "right") - 1, 0)
@@ -421,7 +416,7 @@ class Facts:
     def operator_time(self) -> Ints:
         """How long any operator runs on the host in each step, while none waits for data or for other ranks."""
         host = self.trace.host_events
-        loads, runs = loading_ranges(self.trace), (host["kind"] == "operator").to_numpy()
+        loads, runs = loading_ranges(self.trace), is_operator(self.trace)
         groups = [intervals_of(host, where) for where in (host["is_communication"].to_numpy(), loads, runs)]
         return np.asarray(exclusive_lengths(groups, self.windows.start, self.windows.end)[2])
 
@@ -441,7 +436,7 @@ class Facts:
         """The operators behind host_time's `operators` in the steps that count; `row` is their row of host_events."""
         host = self.trace.host_events
         is_counted = gather(self.is_counted, host["step"].to_numpy(), missing=False) & self.host_time.is_large
-        is_counted &= (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+        is_counted &= is_operator(self.trace) & ~host["is_communication"].to_numpy()
         columns = ("name", "thread", "start_ns", "dur_ns", "self_ns", "input_shapes", "input_types", "step", "parent")
         rows = host.select(columns).with_row_index("row").filter(pl.Series(is_counted, dtype=pl.Boolean))
         return rows.with_columns(pl.col("name", "input_shapes", "input_types").cast(pl.String))
@@ -475,7 +470,7 @@ class Facts:
         if not inside.any():
             return None
         of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
-        is_op = (host["kind"] == "operator").to_numpy()
+        is_op = is_operator(self.trace)
         is_fused = name_mask(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
         ran = (of != NONE) & is_op & gather(self.is_counted, host["step"].to_numpy(), missing=False)
         fuses = np.zeros(host.height, bool)
@@ -497,24 +492,6 @@ class Facts:
         others = map_categories(host["name"], is_optimizer) & ~own & (gather(nearest(own, parent), parent) != NONE)
         return without(intervals_of(host, own), intervals_of(host, others))
 
-    @cached_property
-    def operator_loop(self) -> OperatorLoop | None:
-        """The function but for the training loop whose loops of small operators take longest, if that is worth a word.
-
-        Its spans are without what host_time counts for other parts than operators, calling and rest.
-        """
-        if self.has_device or not self.has_operators:
-            return None
-        from ..measures.calls.operator_loop import operator_loops  # without a device
-
-        others = merge([self.host_time.spans[part] for part in HOST_PARTS if part not in _OF_LOOPS])
-        for loop in operator_loops(self.trace, self.is_counted, self.optimizer_spans):
-            if not self.is_training_loop(loop.frame):
-                own = loop._replace(spans=without(loop.spans, others))
-                lengths = length_within(own.spans, self.windows.start, self.windows.end)
-                return own if self.is_worth(lengths, LARGE_SHARE) else None
-        return None
-
     def is_training_loop(self, frame: str) -> bool:
         """Whether a function is open for nearly all of the steps, and for their operators: its name says nothing."""
         calls = self.trace.python_calls
@@ -522,7 +499,7 @@ class Facts:
         lengths = length_within(spans, self.windows.start, self.windows.end)
         if self.share(self.mean(lengths)) < _NEARLY_ALL:
             return False
-        start = self.trace.host_events["start_ns"].filter(self.trace.host_events["kind"] == "operator").to_numpy()
+        start = self.trace.host_events["start_ns"].to_numpy()[is_operator(self.trace)]
         is_inside = length_within(spans, start, start + 1) > 0
         return not start.size or bool(is_inside.mean() >= _MOSTLY_OPERATORS)
 
@@ -605,8 +582,6 @@ class Facts:
         """When a server waits for requests, or for another process; empty for other programs."""
         if not self.has_iterations:
             return merge([])
-        from ..measures.serving.request_waits import request_waits  # about inference servers alone
-
         return request_waits(self.trace)
 
     @property
@@ -936,9 +911,8 @@ def launched_within(trace: Trace, spans: Intervals) -> NDArray[np.bool_]:
 @once_per_recording
 def _is_aten(trace: Trace) -> NDArray[np.bool_]:
     """Which rows of host_events are operators of ATen."""
-    host = trace.host_events
-    is_operator = (host["kind"] == "operator").to_numpy()
-    return np.asarray(is_operator & name_mask(host["name"], lambda name: name.startswith("aten::")))
+    is_aten = name_mask(trace.host_events["name"], lambda name: name.startswith("aten::"))
+    return np.asarray(is_operator(trace) & is_aten)
 
 
 def aten_operators(trace: Trace, calls: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -17,14 +17,12 @@ from ..measures.recording.contents import has_graphs
 from ..measures.recording.lost_launches import lost_launches
 from ..measures.recording.server import how_to_record
 from ..measures.serving.steadiness import FEWEST_PEERS
-from ..measures.time.breakdown import intervals_of, loading_ranges
-from ..measures.time.host_time import SMALL_OP_NS
+from ..measures.time.breakdown import intervals_of
 from ..measures.time.idle_causes import NOT_SHOWN, not_shown
-from ..measures.time.worker_waits import worker_waits
 from ..names import text
 from ..names.calls import allocates, maps_memory, pins_memory
 from ..names.device_work import copies_to_device
-from ..names.kernels import is_data_loading, loads_by_workers, step_number
+from ..names.kernels import step_number
 from ..names.python_frames import function_name
 from ..trace.row_filters import name_mask
 from .contention import LOCK_REMEDY, lock_holder
@@ -41,7 +39,7 @@ from .facts import (
     optimizer_class,
 )
 from .faults import BLOCKED, UNKNOWN, lacks_launches, link_launches, lone_work, why_unknown
-from .model import DATA_LOADING, LAUNCHING, Advice, Candidate, ClearedTopic, Culprit, HiddenTime, OpenQuestion, Remedy
+from .model import LAUNCHING, Advice, Candidate, ClearedTopic, Culprit, OpenQuestion, Remedy
 from .repetition import (
     described_row,
     gaps_of_unknown_cause,
@@ -58,16 +56,10 @@ SHORT_KERNEL_NS = 25_000  # on average: shorter than the host takes for an opera
 _MOSTLY = 0.3  # of the kernels begin behind a gap: then launching is what limits, not single pauses
 _HALF = 0.5
 _HOST_BOUND = 0.10  # of the step: some gaps are normal
-_OVERHEAD = 0.15
 _MENTIONED = 0.05  # of the idle time that isn't explained
 _FEWEST_GAPS = 20  # per step
 _MANY = 100
 _MOST_OF_READ = 20  # kernels and copies of an operator whose result is read, such as nonzero
-_FEW = 10
-_MOST_OF_LOADING = 0.8
-_AS_LONG = 1.5  # times the median batch
-_FEW_BATCHES = 1 / 3  # times as long by chance, these have less than that
-_CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
 _MARK = (
     "Call `profiler.step()` after each batch, so that start-up doesn't count, and warm up before recording; then look "
     "at the longest gaps."
@@ -97,15 +89,10 @@ _NO_WAIT_OF_SERVERS = (
     "Let the host prepare the next iteration while this one runs, instead of waiting for its tokens: "
     "`--async-scheduling` (vLLM), no `--disable-overlap-schedule` (SGLang)."
 )
-_STALL = (
-    "Look at what the loader does for that batch: a large or slow file, workers that start, a buffer that fills; a "
-    "longer queue (`prefetch_factor`) hides a single late batch."
-)
 _LESS_MEMORY = (
     "and less memory in use: expandable segments are on already, so what is mapped again and again was too much"
 )
 _WHILE_EMPTY = "host code while no work is queued"
-_FASTER_BATCHES = "Prepare batches faster: raise `num_workers` or `prefetch_factor`, and do less work per sample."
 _PIN = (
     "Pin batches off the loop's thread (`DataLoader(pin_memory=True)`), or take one pinned buffer before the loop and "
     "copy each batch into it."
@@ -136,164 +123,6 @@ SPARSE = (
 _FUSED = frozenset({"Adam", "AdamW", "SGD"})
 _FUSED_ON_CPU = _FUSED | {"Adagrad"}
 _FOREACH = _FUSED_ON_CPU | {"Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop"}
-
-
-def data_loading(facts: Facts) -> Iterator[Advice | ClearedTopic]:
-    """The step waits for its batch while nothing else runs."""
-    lengths = facts.waits_for_data if facts.has_device else facts.host_time.lengths["loading"]
-    waiting_ns = facts.mean(lengths)
-    is_loading = pl.Series(loading_ranges(facts.trace), dtype=pl.Boolean)
-    loaders = facts.trace.host_events["name"].filter(is_loading).unique().cast(pl.String).to_list()
-    if not loaders:
-        return
-    if cleared_topic := facts.cleared_topic("data loading", lengths, "waiting for data"):
-        yield _slow_workers(facts, waiting_ns) or cleared_topic
-        return
-    if cleared_topic := _of_first_batch(facts, lengths):
-        yield cleared_topic
-        return
-    is_single = any("_SingleProcess" in name for name in loaders)
-    is_multiple = any(map(loads_by_workers, loaders))
-    idle = f"; {facts.device} {'are' if facts.waits == 'wait' else 'is'} idle then" if facts.has_device else ""
-    where = "; the loader runs in the training process" if is_single else "; the loader's workers are too slow"
-    few, of_batches = _few_batches(facts)
-    is_known = is_single or (is_multiple and not few)
-    pins = ", pin_memory=True" if facts.has_device else ""
-    where_in_code, loads, source = _loading_function(facts, is_single=is_single)
-    yield Advice(
-        "data_loading",
-        f"{facts.share_of_steps(lengths)} waits for data{few or where_in_code}.",
-        f"{facts.part_of(lengths)} are DataLoader time that nothing else overlaps"
-        f"{facts.recurs(lengths)}{idle}{where if is_known else ''}.{of_batches}{loads}{_calls_meanwhile(facts)}",
-        f"Load data in worker processes: `DataLoader(…, num_workers=4{pins})`."
-        if is_single
-        else _STALL
-        if of_batches or facts.spread(lengths).is_rare
-        else _FASTER_BATCHES,
-        None,
-        "high" if is_single else "medium",
-        "gaps" if facts.has_device else "steps",
-        "data loading" if facts.has_device else "",
-        waiting_ns,
-        DATA_LOADING,
-        source,
-        hidden_time=_loading_meanwhile(facts) if facts.has_device and not facts.spread(lengths).is_rare else None,
-    )
-
-
-def _loading_meanwhile(facts: Facts) -> HiddenTime:
-    """How long the host waits for data while devices work."""
-    trace, ends = facts.trace, (facts.windows.start, facts.windows.end)
-    loads = intervals_of(trace.host_events, loading_ranges(trace))
-    alone = exclusive_lengths([intervals_of(trace.device_events), loads], *ends)[1]
-    ns = facts.mean(length_within(loads, *ends) - np.asarray(alone))
-    return HiddenTime(ns, f", and {text.share(facts.share(ns)).lower()} more while {facts.device} {facts.works}")
-
-
-def _slow_workers(facts: Facts, exposed_ns: int) -> Advice | None:
-    """The main thread waits for workers while devices still work, and then launches the next work too late.
-
-    Args:
-        facts: Of the trace.
-        exposed_ns: How long the average step waits for data while devices don't work.
-    """
-    if not facts.has_device:
-        return None
-    calls = intervals_of(facts.trace.host_events[worker_waits(facts.trace)])
-    lengths = length_within(calls, facts.windows.start, facts.windows.end)
-    idle = facts.exposure_parts["idle"] - facts.unlinked_idle
-    if not (facts.is_worth(lengths) and facts.is_worth(idle)):
-        return None
-    works = f"{facts.device} still {facts.works}"
-    clause = f", most of it while {works}" if exposed_ns < _HALF * facts.mean(lengths) else ""
-    return Advice(
-        "data_loading",
-        f"{facts.share_of_steps(lengths)} waits for data, and then launches work too late.",
-        f"{facts.part_of(lengths)} are waits of the main thread for the loader's workers{facts.recurs(lengths)}"
-        f"{clause}. They take longer for a batch than {facts.device} for a {facts.plain_noun}, so what else the host "
-        "does in less time, it waits for data instead.",
-        _FASTER_BATCHES,
-        None,
-        "medium",
-        "gaps",
-        "host late",
-        min(facts.mean(lengths), facts.mean(idle)),
-        DATA_LOADING,
-    )
-
-
-def _of_first_batch(facts: Facts, lengths: Ints) -> ClearedTopic | None:
-    """That only the first step waits for its batch, though that takes no longer than later ones, which are hidden.
-
-    The device has nothing queued yet where a recording begins.
-    """
-    spread, steps = facts.spread(lengths), np.flatnonzero(facts.is_counted)
-    if facts.is_whole or not facts.has_device or not spread.is_rare or spread.steps.tolist() != [0]:
-        return None
-    loads = intervals_of(facts.trace.host_events, loading_ranges(facts.trace))
-    begin, end = (facts.trace.steps[name].to_numpy() for name in ("host_start_ns", "host_end_ns"))
-    batch = length_within(loads, begin, end)
-    if batch[steps[0]] > _AS_LONG * float(np.median(batch[steps[1:]])):
-        return None
-    part = f"{text.time(float(lengths[steps[0]]))} waiting for data in {facts.steps_of(lengths)} alone"
-    return ClearedTopic("data loading", f"{part} (later batches take as long, hidden by the work of {facts.device})")
-
-
-def _calls_meanwhile(facts: Facts) -> str:
-    """That the breakdown counts much of the loading as calls of other threads, as a sentence; empty if it doesn't."""
-    if not facts.has_device:
-        return ""
-    calls_ns = facts.mean(facts.waits_for_data) - facts.mean(facts.parts["DataLoader"])
-    if facts.share(calls_ns) < LEAST_SHARE:
-        return ""
-    return (
-        f" For {text.time(calls_ns)} of it a thread that launches nothing makes calls, such as to pin memory; the "
-        "breakdown counts that as Runtime."
-    )
-
-
-def _few_batches(facts: Facts) -> tuple[str, str]:
-    """In a recording without steps, that most of the loading is for a few batches: a clause, and a sentence.
-
-    Both are empty if it isn't.
-    """
-    host, loads = facts.trace.host_events, loading_ranges(facts.trace)
-    rows = np.flatnonzero(loads & ~gather(loads, host["parent"].to_numpy(), missing=False))
-    start, cost = host["start_ns"].to_numpy()[rows], host["dur_ns"].to_numpy()[rows]
-    cost = cost[np.argsort(start, kind="stable")]
-    most = np.cumsum(np.sort(cost)[::-1])
-    few = int(np.searchsorted(most, _MOST_OF_LOADING * cost.sum())) + 1
-    if not facts.is_whole or few >= _FEW_BATCHES * cost.size:
-        return "", ""
-    longest, times = int(cost.argmax()) + 1, f"{text.time(float(most[few - 1]))} of the {text.time(float(most[-1]))}"
-    if few == 1:
-        batch = f"batch {longest} of {cost.size}"
-        return f", most of it for {batch}", f" B{batch[1:]} takes {times} in the loader."
-    batches = f"{few} of {cost.size} batches"
-    return f", most of it for {batches}", f" {batches} take {times} in the loader, batch {longest} most."
-
-
-def _loading_function(facts: Facts, *, is_single: bool) -> tuple[str, str, Culprit]:
-    """(Where the host is for most of the time that waits for data, as the end of a sentence; what of it; by its name).
-
-    All are empty without Python stacks, and where worker processes load.
-    """
-    if facts.trace.python_calls.is_empty():
-        return "", "", Culprit()
-    if not facts.has_device:
-        where, source = in_program(facts, facts.host_time.spans["loading"]) if is_single else ("", Culprit())
-        return where, "", source
-    from ..measures.time.idle_culprits import culprit_pieces  # where the host was late alone
-
-    by_function = culprit_pieces(facts.trace).by_function("data loading")
-    host, source, longest = by_function.row(-1) if by_function.height else (None, None, 0)
-    share = longest / max(1, int(by_function["dur_ns"].sum()))
-    if host is None or source is None or share < _HALF or is_data_loading(host):  # what the loader does isn't recorded
-        return "", "", Culprit()
-    code = function_name(source)
-    who = f"`{code}`" if source.endswith(f": {host}") else f"`{host}`, called at `{code}`"
-    words = f" {text.percent(share)} of that idle time is spent in {who}."
-    return (f", most of it in `{code}`", words, Culprit(function=source)) if is_single else ("", words, Culprit())
 
 
 def synchronization(facts: Facts) -> Iterator[Advice | ClearedTopic]:
@@ -812,47 +641,6 @@ def _more_steps(facts: Facts) -> str:
         return how_to_record(facts.server) if facts.count < FEWEST_PEERS else how_to_see_host(facts)
     with_host = "" if facts.has_operators else ", with ProfilerActivity.CPU"
     return f"Record several steps in the middle of a run{with_host}."
-
-
-def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
-    """Without a device: time that goes to calling small operators, and to Python between them."""
-    host = facts.trace.host_events
-    if facts.has_device or not facts.has_operators:
-        return
-    parent = host["parent"].to_numpy()
-    is_op = (host["kind"] == "operator").to_numpy() & ~loading_ranges(facts.trace)
-    outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
-    dur = host["dur_ns"].to_numpy()
-    lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
-    if facts.is_worth(facts.calling_in_optimizer) and facts.unfused_optimizer is not None:
-        lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.unfused_optimizer_spans)
-    if facts.operator_loop is not None:
-        lengths = lengths - facts.part_within("calling", facts.operator_loop.spans)
-        spans = without(spans, facts.operator_loop.spans)
-    step = host["step"].to_numpy()
-    is_small = outermost & (dur < SMALL_OP_NS) & gather(facts.is_counted, step, missing=False)
-    small = int(is_small.sum())
-    saving = facts.mean(lengths)
-    is_calling = small / facts.count >= _FEW and saving <= _CALL_NS * small / facts.count
-    if not (is_calling and facts.is_worth(lengths, _OVERHEAD)):
-        yield ClearedTopic("small operators", f"{facts.percent(saving)} in and between small operators")
-        return
-    where, source = in_program(facts, spans)
-    yield Advice(
-        "small_operators",
-        f"Calling small operators takes {facts.of_steps(lengths, _OVERHEAD)}{where}.",
-        f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[is_small].mean()))} each "
-        f"on average; with Python between them that is {facts.part_of(lengths, _OVERHEAD)}"
-        f"{facts.recurs(lengths, _OVERHEAD)}.",
-        "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
-        None,
-        "medium",
-        "operators",
-        "",
-        saving,
-        facts.host_candidate("calls of small operators", spans),
-        source,
-    )
 
 
 def kernels_of_optimizer(facts: Facts) -> NDArray[np.integer]:

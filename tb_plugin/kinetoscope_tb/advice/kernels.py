@@ -18,9 +18,9 @@ from ..arrays.gather import NONE, gather
 from ..arrays.intervals import Ints, length_within
 from ..measures.calls.kernel_work import NO_CAPTURE, Group, KernelWork
 from ..measures.calls.memory_work import NO_MODEL
+from ..measures.calls.op_calls import module_classes
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.calls.waiting_calls import waits_for_devices
-from ..measures.recording.contents import has_modules
 from ..measures.recording.lost_launches import lone_rows
 from ..measures.time.breakdown import intervals_of
 from ..measures.time.idle import axes
@@ -196,13 +196,8 @@ def _fused_ns(kernels: _Kernels, attention: UnfusedAttention, device: int) -> fl
 
 def _module(facts: Facts, attention: UnfusedAttention) -> str:
     """The class of the module that most of the operators are in; empty if no modules were recorded."""
-    if not has_modules(facts.trace):
-        return ""
-    from ..measures.calls.module_calls import ModuleCalls  # five modules, which need Python calls
-
-    modules = ModuleCalls.of(facts.trace)
-    node, _ = modules.of_host_rows(facts.trace)
-    classes = [modules.names[number].of_class or "" for number in node[attention.ops] if number >= 0]
+    node, class_of = module_classes(facts.trace)
+    classes = [class_of[number] or "" for number in node[attention.ops] if number >= 0]
     return max(sorted(set(classes)), key=classes.count, default="")
 
 

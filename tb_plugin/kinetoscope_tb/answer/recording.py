@@ -17,6 +17,7 @@ from ..measures.calls.kernel_names import labels_of_kernels
 from ..measures.recording.contents import has_device_events, has_iterations, has_snapshot
 from ..measures.recording.left_out_steps import left_out_steps
 from ..measures.recording.usual_step import usual_step
+from ..measures.serving.request_waits import waiting_times
 from ..measures.time.idle import Windows
 from ..measures.time.idle_causes import gap_parts, matters
 from ..measures.time.step_subset import counted_steps, has_steps
@@ -110,16 +111,9 @@ def _steps_not_said(trace: Trace) -> Iterator[NotSaid]:
 
 
 def _of_rank(trace: Trace) -> dict[str, Any]:
-    """The fields of an answer by which a rank is compared with others."""
-    from .device_work import device_work  # modules that one rank alone doesn't need
-    from .host_pace import operator_paces
-    from .step_work import step_work
+    from .rank_work import rank_work  # modules that one rank alone doesn't need
 
-    return {
-        "step_work": step_work(trace),
-        "device_work": device_work(trace),
-        "operators": operator_paces(trace),
-    }
+    return rank_work(trace)
 
 
 def _views(trace: Trace) -> Iterator[str]:
@@ -281,8 +275,6 @@ def _without_waits(trace: Trace, share: float) -> str:
     """The same share of the time in which a server has requests, as a clause; empty if it hardly waits for any."""
     if step_noun(trace.steps) != "iteration":
         return ""
-    from ..measures.serving.request_waits import waiting_times  # about inference servers alone
-
     steps = trace.steps[counted_steps(trace)]
     start, end = (steps[side].to_numpy() for side in ("start_ns", "end_ns"))
     waiting_ns, whole_ns = int(waiting_times(trace, start, end).sum()), int((end - start).sum())

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..answer.recording import recording_answer
+from ..answer.run_change import run_side, with_runs
 from ..compare.changes import ID as CHANGES
 from ..compare.changes import Changes
 from ..compare.headline import MANIFOLD
@@ -193,8 +195,6 @@ def _are_runs(sides: Sequence[_Side], options: Mapping[str, Any]) -> bool:
 
 def _with_runs(result: ChangeList, sides: Sequence[_Side]) -> ChangeList:
     """The changes with what changed between all ranks of both runs."""
-    from ..answer.run_change import run_side, with_runs  # advice, which other comparisons don't need
-
     runs = []
     for side in sides:
         of_worker = partial(answer_of_worker, side.listing, side.file, _answer_of_file)
@@ -203,8 +203,6 @@ def _with_runs(result: ChangeList, sides: Sequence[_Side]) -> ChangeList:
 
 
 def _answer_of_file(file: TraceFile) -> Answer:
-    from ..answer.recording import recording_answer  # advice, as above
-
     with open_trace(file) as trace:
         return recording_answer(trace, EVERY_VIEW, cached_frames).of_file(file, file.path)
 

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from ..engine.files import event_in
+from ..engine.events import event_in
 from ..names.text import visible
 from ..reader.event import EventTexts
 from ..web import encode

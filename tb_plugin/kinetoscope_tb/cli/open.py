@@ -6,6 +6,7 @@ import gc
 import signal
 import sys
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -82,11 +83,11 @@ def _private_folder() -> TemporaryDirectory[str]:
 def _site(logdirs: Sequence[Logdir], host: str) -> Site:
     gc.disable()  # hundreds of modules are imported, and nothing of them is garbage, now or later
     try:
-        from ..web.app import Site  # while the page is on its way to the browser
+        app = import_module("kinetoscope_tb.web.app")  # while the page is on its way to the browser
     finally:
         gc.freeze()
         gc.enable()
-    site = Site(logdirs, host)
+    site: Site = app.Site(logdirs, host)
     site.has_something_to_show()  # begins to list
     return site
 

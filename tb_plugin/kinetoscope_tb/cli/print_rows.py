@@ -8,11 +8,12 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
-from ..text_table import LINE, TERMINAL_ROWS, aligned_lines, display_order, layout, paragraphs, table_text, text_columns
+from ..text_table import LINE, TERMINAL_ROWS, aligned_lines, display_order, layout, paragraphs, text_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,9 +64,9 @@ def print_table(columns: Sequence[TextColumn], *, is_limited: bool = False) -> N
     limit = rows if is_limited else min(rows, TERMINAL_ROWS)
     first_rows = [replace(column, cells=column.cells[:limit]) for column in columns]
     widths, left_out = layout(first_rows, shutil.get_terminal_size().columns)
-    click.echo(
-        table_text([column for column in first_rows if column not in left_out], widths, is_styled=True), nl=False
-    )
+    terminal_table = import_module("kinetoscope_tb.terminal_table")  # with Rich, which a pipe doesn't need
+    fitting_columns = [column for column in first_rows if column not in left_out]
+    click.echo(terminal_table.table_text(fitting_columns, widths, is_styled=True), nl=False)
     if left_out:
         names = ", ".join(column.header for column in left_out)
         click.echo(f"Columns that don't fit: {names}. --columns chooses; a pipe gets all.", err=True)

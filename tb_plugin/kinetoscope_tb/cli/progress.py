@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,17 +17,18 @@ if TYPE_CHECKING:
 
 def count_bar(total: int, of_what: str) -> AbstractContextManager[Callable[[int], None]]:
     """A callback that draws the number done so far."""
-    if not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
-    from .progress_bars import counting_bar  # with Rich, which a pipe doesn't need
-
-    return counting_bar(total, of_what)
+    bars = _bars()
+    return nullcontext(lambda _: None) if bars is None else bars.counting_bar(total, of_what)
 
 
 def reading_bar(file: TraceFile) -> AbstractContextManager[Callable[[Progress], None] | None]:
     """A callback that draws the reader's progress; None without a terminal."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    from .progress_bars import opening_bar  # as above
+    bars = _bars()
+    return nullcontext() if bars is None else bars.opening_bar(file)
 
-    return opening_bar(file)
+
+def _bars() -> Any:
+    """The module that draws bars; None without a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    return import_module(".progress_bars", __package__)  # with Rich, which a pipe doesn't need

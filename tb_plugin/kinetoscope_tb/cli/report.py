@@ -14,6 +14,7 @@ from ..names.text import file_size, times
 from ..views import EVERY_VIEW, VIEWS
 from ..web.report import WholeRun, workers_of
 from ..web.report import report as report_page
+from .anonymous_run import WHAT_STAYS, AnonymousRun
 from .completion import complete_path
 from .options import communication_option, device_option, where
 from .output_file import open_output
@@ -52,8 +53,6 @@ def _write(
     )
     whole = _whole_run(listing, device)
     if anonymous:
-        from .anonymous_run import WHAT_STAYS, AnonymousRun  # modules for many ranks, which few reports need
-
         anonymous_run = AnonymousRun(recordings, of_run if is_of_run else files)
         recordings, whole = anonymous_run.recordings, WholeRun(anonymous_run.ranks, anonymous_run.answer_of)
         click.echo(WHAT_STAYS, err=True)

@@ -10,8 +10,8 @@ import click
 import polars as pl
 
 from ..errors import BadParameter
+from ..text_query import texts_with
 from ..text_table import columns_with_values, readable_name
-from ..timeline.search.text_query import texts_with
 
 if TYPE_CHECKING:
     from ..table import Column, Table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from kinetoscope.selftest.command import main
+
 
 def _selftest(words: tuple[str, ...]) -> None:
-    from kinetoscope.selftest.command import main
-
     click.get_current_context().exit(main(words))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -41,9 +42,8 @@ def _summary(
 
     answer = answer_of(file, captures)
     if is_of_run and len(listing.ranks(file.run)) > 1:
-        from .ranks import answer_of_run  # 35 modules, which one recording doesn't need
-
-        answer = answer_of_run(answer, listing, file, answer_of)
+        ranks = import_module(".ranks", __package__)  # with 50 modules, which one recording doesn't need
+        answer = ranks.answer_of_run(answer, listing, file, answer_of)
     if form == "json":
         click.echo(json_text(answer.values()))
     else:

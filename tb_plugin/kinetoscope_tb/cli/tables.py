@@ -17,6 +17,7 @@ from ..web.json_text import json_text
 from .completion import complete_path
 from .options import communication_option, where
 from .output_file import open_output
+from .ranks import side_by_side
 from .traces import choose_file, list_files, open_trace
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ def _answers(listing: Listing, file: TraceFile) -> Iterator[tuple[View, pl.DataF
                 yield view, compute(view, trace, {})
     if len(listing.ranks(file.run)) < 2:
         return
-    from .ranks import side_by_side  # 35 modules, which one recording doesn't need
-
     ranks = {scope: side_by_side(listing, file, scope) for scope in sorted({v.scope for v in RUN_VIEWS.values()})}
     for view in RUN_VIEWS.values():
         if not isinstance(view.place, Detail):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -23,9 +24,9 @@ class _ViewGroup(click.Group):
             raise BadParameter(f"Put the view before the path: kinetoscope view VIEW {cmd_name}.")
         if cmd_name not in EVERY_VIEW:
             raise NotFound("view", cmd_name, EVERY_VIEW)
-        from .view_command import ViewCommand  # with Polars, which listing the views doesn't need
-
-        return ViewCommand(EVERY_VIEW[cmd_name])
+        module = import_module(".view_command", __package__)  # with Polars, which listing the views doesn't need
+        command: click.Command = module.ViewCommand(EVERY_VIEW[cmd_name])
+        return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The views and options that begin so; no view is imported for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,23 +55,22 @@ def print_view(
         with open_trace(file, device_name, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
             if is_in_run and not isinstance(result, Missing):
-                from .view_in_run import RecordingOfRun, in_run  # 35 modules, which one recording doesn't need
-
-                result = in_run(view, result, RecordingOfRun(listing, file, trace, device_name), arguments)
+                result = _of_run().in_run(view, result, (listing, file, trace, device_name), arguments)
             elif view.id == "advice" and form == "text" and (note := note_on_others(listing, file)):
                 click.echo(note)
             _print_answer(view, result, form, rows, labels_of_kernels(trace), note_of_view(trace, view, *arguments))
     else:
-        from .ranks import side_by_side  # 35 modules, which one recording doesn't need
-
         file = choose_file(listing, names, levels=("run", "span"))
-        result = compute(view, side_by_side(listing, file, view.scope), arguments)
+        result = compute(view, _of_run().side_by_side(listing, file, view.scope), arguments)
         if view.id in _IN_RUN and not isinstance(result, Missing) and len(listing.ranks(file.run)) > 1:
-            from .view_in_run import RecordingOfRun, in_run
-
             with open_trace(file, device_name) as trace:
-                result = in_run(view, result, RecordingOfRun(listing, file, trace, device_name), arguments)
+                result = _of_run().in_run(view, result, (listing, file, trace, device_name), arguments)
         _print_answer(view, result, form, rows, {})
+
+
+def _of_run() -> Any:
+    """What answers about the recordings of a run: 50 modules, which one recording doesn't need."""
+    return import_module(".view_in_run", __package__)
 
 
 def _print_answer(

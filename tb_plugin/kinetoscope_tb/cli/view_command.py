@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,7 +75,6 @@ def _capture_options(view: View) -> list[click.Option]:
 
 
 def _answer(view: View, **options: Any) -> None:
-    from .view_answer import print_view  # with the reader and the engine, which help doesn't need
-
     device = options.pop("device", None) if _device_options(view) else None
-    print_view(view, device_name=device, **options)
+    answer = import_module(".view_answer", __package__)  # with the reader and the engine, which help doesn't need
+    answer.print_view(view, device_name=device, **options)

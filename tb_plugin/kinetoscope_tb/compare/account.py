@@ -20,6 +20,7 @@ from ..measures.time.idle import Windows
 from ..measures.time.idle_causes import gap_parts
 from ..measures.time.step_subset import counted_steps
 from ..trace import Trace
+from ..trace.row_filters import device_ends
 
 GAPS = {"cause": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64}
 """One row is a part of a gap with one cause (CAUSES in measures/time/idle_causes.py), in order of time."""
@@ -57,7 +58,7 @@ def _account(trace: Trace, nth: int) -> Account:
     step, device = trace.steps.row(nth, named=True), trace.device_events
     begin, end = step["start_ns"], step["end_ns"]
     starts = device["start_ns"].to_numpy().clip(begin, end)
-    ends = (device["start_ns"] + device["dur_ns"]).to_numpy().clip(begin, end)
+    ends = device_ends(trace).clip(begin, end)
     rows = np.flatnonzero(ends > starts)
     work_ns, overlaps_ns = _work(device[rows], starts[rows], ends[rows])
     return Account(step["name"], end - begin, rows, work_ns, overlaps_ns, _gaps(trace, step["name"], begin, end))

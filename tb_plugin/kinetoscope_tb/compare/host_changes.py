@@ -35,6 +35,7 @@ from ..measures.time.step_subset import counted_steps
 from ..names import text
 from ..names.python_frames import function_name
 from ..trace import Trace
+from ..trace.row_filters import is_operator
 from .headline import pair_of_times
 from .statistics import Spread, margin
 
@@ -114,9 +115,9 @@ class _Side:
         active = activities(trace)
         waits = host_activities(trace)["synchronizing"]
         self._left_out = merge([*(active[category] for category in _NOT_OF_HOST), waits])
-        is_operator = (trace.host_events["kind"] == "operator").to_numpy()
-        self._operators = intervals_of(trace.host_events, is_operator)
-        self._operator_starts = np.sort(trace.host_events["start_ns"].to_numpy()[is_operator])
+        is_op = is_operator(trace)
+        self._operators = intervals_of(trace.host_events, is_op)
+        self._operator_starts = np.sort(trace.host_events["start_ns"].to_numpy()[is_op])
         self._spans_with_name = merge([])
         self._ns_with_name = 0.0
         sums = self._calls.group_by("name").agg(pl.col("dur_ns").sum() / len(self._steps))

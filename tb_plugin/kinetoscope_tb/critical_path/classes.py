@@ -12,6 +12,7 @@ from ..measures.calls.waiting_calls import waits_for_devices
 from ..measures.time.breakdown import loading_ranges
 from ..measures.time.idle import QUEUED_NS
 from ..trace import Trace
+from ..trace.row_filters import is_operator
 from .edges import IN_CALLS, Kind
 from .graph import Graph
 
@@ -51,7 +52,7 @@ def range_classes(trace: Trace) -> Codes:
     parent = host["parent"].to_numpy()
 
     loads = nearest(loading_ranges(trace), parent) >= 0
-    is_op, own = (host["kind"] == "operator").to_numpy(), host["is_communication"].to_numpy()
+    is_op, own = is_operator(trace), host["is_communication"].to_numpy()
     communicates = gather(own, nearest(own | (host["kind"] == "annotation").to_numpy(), parent), missing=False)
     in_op = nearest(is_op, parent) >= 0
     ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)

@@ -16,6 +16,7 @@ from ..arrays.gather import gather, map_categories
 from ..arrays.nesting import nearest
 from ..names.collectives import kind_of
 from ..trace import Trace
+from ..trace.row_filters import is_operator
 from .boundaries import HostBoundaries
 
 Rows = NDArray[np.int32]
@@ -54,9 +55,9 @@ def calls_and_runs(trace: Trace) -> tuple[Rows, Rows]:
     host = trace.host_events
     communicates, parent = host["is_communication"].to_numpy(), host["parent"].to_numpy()
     is_inside = gather(nearest(communicates, parent), parent) >= 0
-    is_operator = (host["kind"] == "operator").to_numpy()
+    is_op = is_operator(trace)
     begins = np.zeros(trace.threads.height, bool)
-    begins[host["thread"].to_numpy()[communicates & is_operator]] = True
+    begins[host["thread"].to_numpy()[communicates & is_op]] = True
     alone = np.flatnonzero(communicates & ~is_inside).astype(np.int32)
-    is_run = ~is_operator[alone] & ~begins[host["thread"].to_numpy()[alone]]
-    return alone[is_operator[alone]], alone[is_run]
+    is_run = ~is_op[alone] & ~begins[host["thread"].to_numpy()[alone]]
+    return alone[is_op[alone]], alone[is_run]

@@ -20,7 +20,7 @@ from ..names.annotations import annotation_name
 from ..names.kernels import is_data_loading
 from ..trace import Trace
 from ..trace.results import once_per_trace
-from ..trace.row_filters import name_mask
+from ..trace.row_filters import is_operator_of_all, name_mask
 from .graph import Graph
 from .path import events_of_nodes
 
@@ -94,7 +94,7 @@ class Names:
             first += categories.len()
         parent = hosts["parent"].to_numpy()
         loader = nearest(name_mask(hosts["name"], is_data_loading), parent)
-        op = nearest((hosts["kind"] == "operator").to_numpy(), parent)
+        op = nearest(is_operator_of_all(trace), parent)
         event, call, row = codes
         names, merged_numbers = _merge(trace, texts.tolist(), event[(hosts["kind"] == "annotation").to_numpy()])
         return cls(names, merged_numbers, event, call, row, loader, op, trace.device_events["op"].to_numpy())

@@ -16,6 +16,7 @@ from ..measures.time.idle import QUEUED_NS
 from ..names.calls import copies_memory
 from ..names.device_work import copies_between_devices
 from ..trace import Trace
+from ..trace.row_filters import device_ends
 from .boundaries import HostBoundaries
 from .edges import Kind
 from .streams import Streams
@@ -137,7 +138,7 @@ def _last_of_others(trace: Trace, streams: Streams, row: Rows, launched_before: 
 
     Rows of other devices count, too, if one of both rows is a copy between devices.
     """
-    end = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
+    end = device_ends(trace)
     device = trace.device_events["device"].to_numpy()
     between = (trace.device_events["kind"] == "memcpy").to_numpy()
     between &= map_categories(trace.device_events["name"], copies_between_devices)
@@ -162,7 +163,7 @@ def coincidence_edges(trace: Trace, streams: Streams, since: Ints) -> EdgePairs:
     start = trace.device_events["start_ns"].to_numpy()
     row = np.flatnonzero(start - since > QUEUED_NS).astype(np.int32)
     before = _last_of_others(trace, streams, row, start[row], start[row])
-    end = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
+    end = device_ends(trace)
     is_near = (before >= 0) & (start[row] - gather(end, before) <= QUEUED_NS) & (gather(end, before) > since[row])
     return row[is_near], before[is_near]
 

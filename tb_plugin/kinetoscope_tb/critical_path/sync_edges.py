@@ -19,6 +19,7 @@ from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..measures.time.idle import QUEUED_NS
 from ..names.calls import allocates, copies_memory, synchronizes
 from ..trace import Trace
+from ..trace.row_filters import device_ends
 from .edges import Kind
 from .streams import Stream, Streams
 
@@ -66,7 +67,7 @@ def _own_copies(trace: Trace) -> tuple[CallWaits, NDArray[np.bool_]]:
     """Calls that return after their own copy has ended: synchronous copies, and copies of pageable memory."""
     calls, device = trace.launches, trace.device_events
     launch = device["launch"].to_numpy()
-    row_end = device["start_ns"].to_numpy() + device["dur_ns"].to_numpy()
+    row_end = device_ends(trace)
     copies = map_categories(calls["name"], copies_memory).astype(bool)
     _, end = _calls(trace)
     row = np.flatnonzero((launch >= 0) & gather(copies, launch, missing=False) & (row_end <= gather(end, launch)))
@@ -85,7 +86,7 @@ def _sync_calls(trace: Trace, streams: Streams, has_own: NDArray[np.bool_]) -> l
     waits_for_rows = []
     call = np.flatnonzero(waits | takes_memory)
     latest = np.full(call.size, NONE, np.int32)
-    row_end = trace.device_events["start_ns"].to_numpy() + trace.device_events["dur_ns"].to_numpy()
+    row_end = device_ends(trace)
     for _, stream in streams.busiest:
         row, is_all = stream.last_ended(_since(targets, call, start), end[call])
         row = np.where(is_all & _may_wait_for(stream, targets, call), row, NONE)

@@ -26,6 +26,7 @@ from ..measures.time.breakdown import loading_ranges
 from ..measures.time.threads import autograd_threads, main_thread
 from ..measures.time.worker_waits import worker_waits
 from ..trace import Trace
+from ..trace.row_filters import is_operator
 from .boundaries import HostBoundaries
 
 _find_last_elsewhere = Function("last_elsewhere")
@@ -44,7 +45,7 @@ IDLE_NS = 20_000
 def busy_ranges(trace: Trace) -> Bools:
     """For each range, whether a thread is busy, not quiet, while it is the innermost range."""
     host = trace.host_events
-    works = (host["kind"] == "operator").to_numpy() | loading_ranges(trace)
+    works = is_operator(trace) | loading_ranges(trace)
     works |= host["is_communication"].to_numpy()
     within = nearest(works, host["parent"].to_numpy()) >= 0
     return np.concatenate([within, np.ones(trace.launches.height, bool)])

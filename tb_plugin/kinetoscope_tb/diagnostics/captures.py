@@ -8,24 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..filesystem import last_part, printable
+from ..measures.graphs.join import join
+from ..measures.graphs.replayed_kernels import nodes_of
+from ..measures.graphs.replays import replays
 from ..measures.recording.server import how_to_record_captures, inference_server
 from ..names.text import percent
 from ..trace import Diagnostic, Trace
-from ..trace.model import NO_CAPTURES
 
 _MOST_NAMED = 3  # files
 _HARDLY_ANY = 0.001  # of the time
 
 
 def diagnose(trace: Trace) -> Iterator[Diagnostic]:
-    """The share of the time in graphs whose operators are known; nothing where captures weren't searched."""
-    if trace.captures is NO_CAPTURES:
-        return
-    # 12 modules about graphs
-    from ..measures.graphs.join import join
-    from ..measures.graphs.replayed_kernels import nodes_of
-    from ..measures.graphs.replays import replays
-
+    """The share of the time in graphs whose operators are known, where captures were searched."""
     files, replay = trace.captures, replays(trace)
     yield from _damages(files.damaged)
     duration = trace.device_events["dur_ns"].gather(replay.rows).to_numpy()

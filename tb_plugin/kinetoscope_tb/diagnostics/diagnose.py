@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
 from ..trace import Diagnostic, Trace
+from ..trace.model import NO_CAPTURES
 from ..trace.results import once_per_trace
-from . import (
-    captures,
-    clocks,
-    device,
-    distributed,
-    links,
-    other_files,
-    physics,
-    recording,
-    stack_overlaps,
-    steps,
-)
 
 LEVELS = ("loss", "warning", "note")
-_RULES = (device, physics, clocks, steps, links, stack_overlaps, distributed, recording, captures)
+_OF_TORCH = ("device", "physics", "clocks", "steps", "links", "stack_overlaps", "distributed", "recording")
+_OF_CAPTURES, _OF_OTHERS = ("captures",), ("other_files",)
+"""Modules of rules, each imported for the recordings that it is about: `diagnose` of one asks all of its rules."""
 
 
 def diagnose(trace: Trace) -> list[Diagnostic]:
@@ -28,7 +23,13 @@ def diagnose(trace: Trace) -> list[Diagnostic]:
 
 @once_per_trace
 def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
-    # what the other rules say is about torch.profiler, and how to use it
-    rules = _RULES if trace.meta.foreign_writer is None else (other_files,)
-    diagnostics = [*trace.diagnostics, *(diagnostic for rule in rules for diagnostic in rule.diagnose(trace))]
+    diagnostics = [*trace.diagnostics, *(found for module in _modules(trace) for found in module.diagnose(trace))]
     return tuple(sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level)))
+
+
+def _modules(trace: Trace) -> Iterator[ModuleType]:
+    # what the rules of torch say is about torch.profiler, and how to use it
+    names: tuple[str, ...] = _OF_TORCH if trace.meta.foreign_writer is None else _OF_OTHERS
+    if trace.meta.foreign_writer is None and trace.captures is not NO_CAPTURES:
+        names += _OF_CAPTURES
+    return (import_module(f".{name}", __package__) for name in names)

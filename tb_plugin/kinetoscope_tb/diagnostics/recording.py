@@ -16,6 +16,7 @@ from ..measures.time.breakdown import intervals_of
 from ..names.text import percent
 from ..trace import Diagnostic, Trace
 from ..trace.meta import positive_int
+from ..trace.row_filters import is_operator
 
 _NOTICEABLE = 0.01  # of the recording
 _LEAST_THREAD_NS, _LEAST_SHARE = 20_000_000, 0.1
@@ -44,7 +45,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     yield from _profiler_in_steps(trace)
     written_by = writer(trace)
     remedy = _REMEDIES.get(written_by or "", "Add ProfilerActivity.CPU to the profiler's activities.")
-    if not (trace.host_events["kind"] == "operator").any() and trace.meta.events:
+    if not is_operator(trace).any() and trace.meta.events:
         yield Diagnostic(
             "operators_off",
             1,

@@ -19,6 +19,7 @@ from ..measures.time.idle import Windows
 from ..names.device_work import copies_to_device, copies_to_host, is_pageable, is_view
 from ..names.python_frames import collects_garbage
 from ..trace import Trace
+from ..trace.row_filters import is_operator
 from .model import INPUTS
 
 Ints = NDArray[np.int64]
@@ -159,7 +160,7 @@ def _launches(trace: Trace) -> tuple[Ints, NDArray[np.int32]]:
     if trace.device_events.height:
         kernels = _kernels(trace)
         return kernels["start_ns"].to_numpy(), kernels["op"].to_numpy()
-    is_op = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+    is_op = is_operator(trace) & ~host["is_communication"].to_numpy()
     rows = np.flatnonzero(is_op).astype(np.int32)
     rows = rows[np.argsort(host["start_ns"].to_numpy()[rows], kind="stable")]
     return host["start_ns"].to_numpy()[rows], rows

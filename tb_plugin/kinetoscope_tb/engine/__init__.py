@@ -5,7 +5,7 @@ continues in the background.
 
 engine             answers questions about files
 trace_cache        which traces are in memory; what was computed from one is with it (`Trace.results`)
-files              reads a file, or opens it from the cache on disk
+files              reads a file, or opens it from the cache on disk; events has single events of it
 file_processes     which files hold several processes
 captures           where the recordings are that say what graphs launch, searched after the trace is shown
 capture_search     reads those recordings, and joins the trace with them
@@ -15,7 +15,7 @@ executors          thread and process pools that read many files
 sidecar_summaries  summaries stored next to their recordings
 read_queue         which file is read next
 workers            threads
-answers            not ready, partial, missing, or a table
-notes              which part of the recording a view is of, and which of its numbers are doubtful
+answers            not ready, partial, missing, or a table; meanwhile computes what advice needs late
+notes              which part of the recording a view is of; doubts which of its numbers are doubtful
 cache              the cache on disk
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
-from .workers import Workers, is_done
+from .workers import is_done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -140,21 +140,9 @@ def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame 
 
 
 def _compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]] = ()) -> None:
-    """Compute what advice about a trace needs late, and some views, in another thread: the longest first.
+    from .meanwhile import compute_meanwhile  # 30 modules, which small traces' views don't need
 
-    One after another: what is needed before that thread has begun with it is computed at once.
-    """
-    from ..critical_path.explanation import (  # modules that few small traces' answers need
-        prepare_simulations,
-        share_on_device,
-    )
-    from ..diagnostics.diagnose import diagnose
-
-    workers = Workers(1)
-    of_graph = partial(prepare_simulations, trace), partial(share_on_device, trace)
-    jobs: tuple[Callable[[], object], ...] = (*of_graph, partial(diagnose, trace), *of_views)
-    for job in jobs:
-        workers.submit(job)
+    compute_meanwhile(trace, of_views)
 
 
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:

@@ -27,8 +27,9 @@ from .answers import (
     result_within,
 )
 from .comparisons import compute_changes, compute_comparison, compute_step_difference
+from .events import event_in
 from .file_processes import FileProcesses
-from .files import event_in, read_traces
+from .files import read_traces
 from .future_cache import FutureCache, Pending
 from .histories import Histories
 from .notes import note_of_view

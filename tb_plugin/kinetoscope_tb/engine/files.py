@@ -1,4 +1,4 @@
-"""One file as a trace: opened from the cache, or read and written to the cache; and single events of it."""
+"""One file as a trace: opened from the cache, or read and written to the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from ..discovery import TraceFile
     from ..reader import Progress
-    from ..reader.event import Event, EventTexts
     from ..timeline.core.model import Timeline
     from ..trace import Trace
     from .cache import Cache
@@ -117,34 +116,3 @@ def write_to_cache(trace: Trace, file: TraceFile, cache: Cache, timeline: Timeli
                 cache.write(trace, file.path, file.version)
             else:
                 cache.write_timeline(timeline, file.path, file.version)
-
-
-def open_or_arrange(file: TraceFile, trace: Trace, cache: Cache | None) -> tuple[Timeline, bool]:
-    """The timeline of a file's trace, and whether it was computed, not opened from the cache."""
-    from ..timeline.core.build import timeline  # 9 modules, which no view needs
-
-    timeline_on_disk = None if cache is None else cache.open_timeline(file.path, file.version, trace)
-    return (timeline(trace), True) if timeline_on_disk is None else (timeline_on_disk, False)
-
-
-def event_in(file: TraceFile, trace: Trace, offset: int, texts: EventTexts) -> Event:
-    """The event of a trace that begins at this byte of its file's text.
-
-    Raises:
-        NotFound: No row of the trace belongs to such an event.
-        TraceError: The file can't be read, or changed since the trace was read.
-    """
-    from ..reader.event import event_length  # with the reader
-
-    length = event_length(trace, offset)
-    _fail_if_changed(file)
-    event = texts.event(file.path, file.stamp, offset, length)
-    _fail_if_changed(file)
-    return event
-
-
-def _fail_if_changed(file: TraceFile) -> None:
-    entry = entry_at(file.path)
-    if entry is None or entry.stamp != file.stamp:
-        how = "is gone" if entry is None else "has changed"
-        raise TraceError(file.path, f"the file {how} since it was read, and the event with it. Open the trace again.")

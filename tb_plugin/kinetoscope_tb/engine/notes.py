@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import polars as pl
 
-from ..advice.facts import Facts
-from ..advice.faults import Faults, lacks_launches, why_not_recorded
 from ..arrays.intervals import Intervals, union, without
 from ..diagnostics import physics
 from ..measures.time.breakdown import intervals_of
@@ -16,7 +14,6 @@ from ..measures.time.idle_causes import matters, not_shown_times
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..names import text
 from ..trace import Diagnostic, Trace
-from ..trace.model import Fault, NumberKind
 from ..trace.results import once_per_recording
 from ..trace.steps import step_noun
 from ..view import View, chooses_steps
@@ -70,48 +67,25 @@ def doubt(trace: Trace, view: View) -> str:
 
     Views of several ranks' recordings have none: diagnostics of the run say what they lack.
     """
-    says_hidden = view.id in _OF_IDLE_TIME or ("idle" in view.rests_on and _faults_of_missing_time(trace))
-    of_hidden = _missing_time(trace) if says_hidden else ""
-    of_faults = _doubt(trace, view.rests_on, is_hidden_said=bool(of_hidden)) if view.rests_on else ""
-    return f"{of_faults} {of_hidden}".strip()
+    diagnostics = _diagnostics_with_faults(trace)
+    faults = [found.fault for found in diagnostics if found.fault]
+    rests_on_hidden = "idle" in view.rests_on and any(fault.is_not_shown for fault in faults)
+    hidden_share = _hidden_share(trace) if view.id in _OF_IDLE_TIME or rests_on_hidden else 0.0
+    if not hidden_share and not any(fault.undermines & view.rests_on for fault in faults):
+        return ""
+    from .doubts import doubts  # with what advice knows of a recording, which few views need
+
+    return doubts(trace, view.rests_on, diagnostics, hidden_share)
 
 
 @once_per_recording
-def _doubt(trace: Trace, numbers: frozenset[NumberKind], *, is_hidden_said: bool) -> str:
-    """The doubt that faults raise, without those that explain what _missing_time says."""
-    reasons = _faults_of_missing_time(trace) if is_hidden_said else []
-    diagnostics = [diagnostic for diagnostic in _diagnostics(trace) if diagnostic.fault not in reasons]
-    return Faults(Facts(trace), diagnostics).doubt(numbers)
+def _diagnostics_with_faults(trace: Trace) -> tuple[Diagnostic, ...]:
+    return tuple(found for found in (*trace.diagnostics, *physics.diagnose(trace)) if found.fault)
 
 
 @once_per_recording
-def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
-    return (*trace.diagnostics, *physics.diagnose(trace))
-
-
-def _faults_of_missing_time(trace: Trace) -> list[Fault]:
-    faults = (diagnostic.fault for diagnostic in _diagnostics(trace))
-    return [fault for fault in faults if fault and fault.is_not_shown]
-
-
-@once_per_recording
-def _missing_time(trace: Trace) -> str:
-    """How much of the steps isn't in the recording, and why, in sentences; empty if too little is to matter."""
+def _hidden_share(trace: Trace) -> float:
+    """How much of the steps isn't in the recording; 0 if it is too little to matter."""
     start, end = (trace.steps[name].to_numpy() for name in ("start_ns", "end_ns"))
     hidden_ns, whole_ns = int(not_shown_times(trace, start, end).sum()), int((end - start).sum())
-    if not matters(hidden_ns, whole_ns):
-        return ""
-    share, facts = text.percent(hidden_ns / whole_ns), Facts(trace)
-    if lacks_launches(facts):
-        return why_not_recorded(facts, f"{share} of {_all_steps(facts)}")
-    reasons = [f" {fault.clause}." for fault in _faults_of_missing_time(trace)]
-    busy = f"{share} of {_all_steps(facts)} isn't in the recording: {facts.device} may have been busy then."
-    return f"{busy}{''.join(reasons)}"
-
-
-def _all_steps(facts: Facts) -> str:
-    """All steps in a sentence: such as the steps, or iteration 0; the time, where none are marked."""
-    if facts.is_whole:
-        return "the time"
-    names, noun = facts.windows.names, step_noun(facts.trace.steps)
-    return f"{noun} {names[0]}" if len(names) == 1 else f"the {noun}s"
+    return hidden_ns / whole_ns if matters(hidden_ns, whole_ns) else 0.0

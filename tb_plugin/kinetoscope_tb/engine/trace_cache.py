@@ -18,9 +18,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..filesystem import file_identity, is_url
+from ..trace.results import bytes_of
 from .answers import LoadingProgress, Partial
 from .captures import capture_places, finished_trace
-from .files import open_or_arrange, open_or_read_each, write_to_cache
+from .files import open_or_read_each, write_to_cache
 from .future_cache import FutureCache
 from .read_queue import LARGE_BYTES, NotNeeded, ReadQueue
 from .workers import BACKGROUND, Workers, settle
@@ -102,8 +103,6 @@ class TraceEntry:
 
     def count_captures(self, whole: Trace) -> None:
         """Set how much memory the captures of the finished trace take."""
-        from ..trace.results import bytes_of  # imports Polars, which TensorBoard's start must not wait for
-
         captures = sum(map(held_bytes, whole.captures.traces))
         self.capture_bytes = captures + bytes_of([whole.replayed, whole.allocating_calls], apart_from=[whole.recording])
 
@@ -288,7 +287,7 @@ class TraceCache:
         """The timeline of a file's trace, opened from the cache or computed at the first call."""
         from ..timeline.core.build import timeline  # 9 modules, which no view needs
 
-        arrange = partial(self._arrange, file, trace)
+        arrange = partial(self._arrange, file, trace, timeline)
         return self.result(file, trace, timeline, compute=arrange, most=None, workers=workers)
 
     def prepare(self, file: TraceFile, shares: Callable[[], Iterable[Callable[[Trace], object]]]) -> None:
@@ -316,22 +315,26 @@ class TraceCache:
                 return
             step(workers=self._background).exception()  # raised where the result is used
 
-    def _arrange(self, file: TraceFile, trace: Trace) -> Timeline:
-        arrangement, is_new = open_or_arrange(file, trace, self._cache)
-        if is_new:
-            self._write_later(self._write_timeline, arrangement, trace, file)
-        return arrangement
+    def _arrange(self, file: TraceFile, trace: Trace, build: Callable[[Trace], Timeline]) -> Timeline:
+        """The timeline of a file's trace: opened from the cache, or built and then written to it."""
+        cache = self._cache
+        timeline_on_disk = None if cache is None else cache.open_timeline(file.path, file.version, trace)
+        if timeline_on_disk is not None:
+            return timeline_on_disk
+        timeline = build(trace)
+        self._write_later(self._write_timeline, timeline, trace, file, build)
+        return timeline
 
-    def _write_timeline(self, arrangement: Timeline, trace: Trace, file: TraceFile) -> None:
+    def _write_timeline(
+        self, timeline: Timeline, trace: Trace, file: TraceFile, build: Callable[[Trace], Timeline]
+    ) -> None:
         """Write a timeline to the cache; from then on it is mapped from there, and takes no memory."""
-        from ..timeline.core.build import timeline  # is loaded
-
         if self._cache is None:
             return
-        write_to_cache(trace, file, self._cache, arrangement)
+        write_to_cache(trace, file, self._cache, timeline)
         timeline_on_disk = self._cache.open_timeline(file.path, file.version, trace)
         if timeline_on_disk is not None:
-            trace.results.put(timeline, timeline_on_disk)
+            trace.results.put(build, timeline_on_disk)
             self._count_results(file)
 
     def _read_and_make_room(self, file: TraceFile, entry: TraceEntry, check: Callable[[], None]) -> Trace:

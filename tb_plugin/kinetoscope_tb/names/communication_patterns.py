@@ -61,12 +61,25 @@ NO_PATTERNS = CommunicationPatterns()
 
 
 def _rules(patterns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    rules: dict[str, str] = {}
+    for pattern in reversed(patterns):  # so that the first pattern has the last word
+        rules |= dict.fromkeys(_matches(pattern, names), f"pattern {pattern}")
+    return rules
+
+
+def _matches(pattern: str, names: Sequence[str]) -> list[str]:
+    """The names that a pattern matches.
+
+    Raises:
+        ValueError: It can't be compiled.
+    """
     import polars as pl  # a listing, which imports this, doesn't wait for it
 
-    column, rules = pl.Series(names, dtype=pl.String), dict[str, str]()
-    for pattern in reversed(patterns):  # so that the first pattern has the last word
-        rules |= dict.fromkeys(column.filter(column.str.contains(pattern)).to_list(), f"pattern {pattern}")
-    return rules
+    column = pl.Series(names, dtype=pl.String)
+    try:
+        return column.filter(column.str.contains(pattern)).to_list()
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -102,11 +115,9 @@ def _problem_of(pattern: str) -> str:
         return f"there is no pattern after `{_RANGE}`. Write one, or delete the line."
     if len(pattern) > MOST_LENGTH:
         return f"it has {len(pattern):,} characters. Shorten it to {MOST_LENGTH}, or split it."
-    import polars as pl  # as above
-
     try:
-        matches_nothing = not pl.Series([""]).str.contains(pattern).item()
-    except pl.exceptions.PolarsError as error:
+        matches_nothing = not _matches(pattern, [""])
+    except ValueError as error:
         why = _CAUSE.findall(str(error))[-1:] or ["it can't be compiled"]
         return f"{pattern!r} isn't a regular expression: {why[0].rstrip('.')}. Correct or delete it."
     return "" if matches_nothing else f"{pattern!r} matches every name. Write a part of the names that you mean."

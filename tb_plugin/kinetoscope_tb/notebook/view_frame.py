@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ..table import Column
+from ..terminal_table import table_text
 from ..text_table import (
     TERMINAL_ROWS,
     TextColumn,
@@ -18,7 +19,6 @@ from ..text_table import (
     layout,
     paragraphs,
     sentences,
-    table_text,
     text_columns,
 )
 from .style import card, cell, sentence

@@ -22,6 +22,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,7 +40,7 @@ from .input.source import Source
 from .perfetto.wire import begins_perfetto
 from .preview import Preview, PreviewBuilder
 from .processes.split import contents
-from .scan.ingest import RawTrace, default_threads, ingest
+from .scan.ingest import RawFile, RawTrace, default_threads, ingest
 from .writer_fingerprint import Samples
 
 if TYPE_CHECKING:
@@ -49,7 +50,15 @@ __all__ = ["Preview", "Progress", "read", "read_blocks", "read_each"]
 
 _SHOWS_FORMAT = 1 << 12  # bytes of the text, which show what it is
 _SNAPSHOT_WRITER = "torch's memory history"
-_SNAPSHOT_HEAD = b'{"memorySnapshot": true, "traceEvents": ['
+
+_RARE_FORMATS: dict[str, Callable[[bytes], bool]] = {
+    "nsight.ingest": begins_database,
+    "perfetto.ingest": begins_perfetto,
+    "snapshots.ingest": begins_snapshot,
+    "memory_timeline": lambda start: is_memory_timeline(start[:_SHOWS_FORMAT].lstrip()),
+}
+"""The modules of formats other than Chrome JSON, each with how its files are known; `ingest` of one reads a file. They
+are imported for their files alone, since they are a third of the reader's modules."""
 
 
 @dataclass(frozen=True)
@@ -172,31 +181,15 @@ def _ingest(
         start += block
     blocks = chain([start], stream)
     progress = _progress(report)
-    of_format: list[Diagnostic] = []
     samples = Samples()
-    snapshot: SnapshotFrames | None = None
-    # The readers of rarer formats are imported for their files alone: they are a third of the reader's modules.
-    if begins_database(start):
-        from .nsight.ingest import ingest_nsight
-
-        raw_trace, of_format = ingest_nsight(path, progress)
-    elif begins_perfetto(start):
-        from .perfetto.ingest import ingest_perfetto
-
-        raw_trace, of_format = ingest_perfetto(blocks, path, progress)
-    elif begins_snapshot(start):
-        from .snapshots.ingest import ingest_snapshot
-
-        whole = ingest_snapshot(blocks, path, lambda: report("reading", None))
-        snapshot, of_format = whole.frames, whole.diagnostics
-        raw_trace = RawTrace(head=_SNAPSHOT_HEAD, tail=b"]}")
-    elif is_memory_timeline(start[:_SHOWS_FORMAT].lstrip()):
-        from .memory_timeline import ingest_memory_timeline
-
-        raw_trace = ingest_memory_timeline(blocks, path)
+    module = next((module for module, begins in _RARE_FORMATS.items() if begins(start)), None)
+    if module is not None:
+        file: RawFile = import_module(f".{module}", __package__).ingest(blocks, path, progress)
     else:
-        raw_trace = ingest(samples.pass_on(blocks), path, threads or default_threads(), progress)
-    return _Reading(raw_trace, path, [*diagnostics, *of_format], samples.fingerprint(), report, snapshot)
+        file = RawFile(ingest(samples.pass_on(blocks), path, threads or default_threads(), progress))
+    return _Reading(
+        file.raw_trace, path, [*diagnostics, *file.diagnostics], samples.fingerprint(), report, file.snapshot
+    )
 
 
 def _traces(reading: _Reading, first: str | None) -> Generator[Trace]:
@@ -240,4 +233,8 @@ def _with_snapshot(trace: Trace, snapshot: SnapshotFrames) -> Trace:
 def _progress(report: _Report) -> Callable[..., None]:
     """Report what was read so far; the preview's counts are freed before the frames are built."""
     builder = PreviewBuilder()
-    return lambda raw_trace, share=0.0: report("reading", partial(builder.preview, raw_trace), share)
+
+    def note(raw_trace: RawTrace | None, share: float = 0.0) -> None:
+        report("reading", None if raw_trace is None else partial(builder.preview, raw_trace), share)
+
+    return note

@@ -19,7 +19,7 @@ from ..errors import NotATrace
 from ..names.memory_categories import TORCH_CATEGORIES
 from .input.document import not_a_trace
 from .scan.counters import CounterLines
-from .scan.ingest import RawTrace
+from .scan.ingest import RawFile, RawTrace
 from .scan.kinds import Kind
 from .scan.rows import LAYOUTS, Occurrences, Part
 
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 _nested_integers = Function("nested_integers")
 
 
-def ingest_memory_timeline(blocks: Iterable[bytes], path: str) -> RawTrace:
+def ingest(blocks: Iterable[bytes], path: str, _progress: object) -> RawFile:
     """Read a memory timeline.
 
     Raises:
@@ -51,7 +51,7 @@ def ingest_memory_timeline(blocks: Iterable[bytes], path: str) -> RawTrace:
         raise not_a_trace(path, text) from error
     result = RawTrace(head=b'{"memoryTimeline": true, "traceEvents": [', tail=b"]}")
     result.events.append(_part(time, change, category))
-    return result
+    return RawFile(result)
 
 
 def _integers(text: bytes) -> tuple[Ints, NDArray[np.int8], NDArray[np.int32]]:

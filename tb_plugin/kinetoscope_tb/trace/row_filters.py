@@ -10,8 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, map_categories, texts
-from ..names.kernels import STEPS
+from ..names.kernels import STEPS, step_number
 from .model import Trace
+from .results import once_per_recording, once_per_trace
 
 Key = Mapping[str, Any]
 """The values of the key columns of a view's row; None where a value is missing."""
@@ -33,6 +34,46 @@ def name_mask(names: pl.Series, is_meant: Callable[[str], bool]) -> NDArray[np.b
     Long recordings have more names of steps than others.
     """
     return np.asarray(map_categories(names, is_meant, alike=STEPS), bool)
+
+
+@once_per_recording
+def is_operator(trace: Trace) -> NDArray[np.bool_]:
+    """Of each row of host_events, whether it is an operator; nobody may change it."""
+    return _shared(trace.host_events["kind"] == "operator")
+
+
+@once_per_trace
+def is_operator_of_all(trace: Trace) -> NDArray[np.bool_]:
+    """The same of each row of all_host_events."""
+    replayed = trace.replayed
+    return is_operator(trace) if replayed is None else _shared(replayed.host_events["kind"] == "operator")
+
+
+@once_per_recording
+def is_step(trace: Trace) -> NDArray[np.bool_]:
+    """Of each row of host_events, whether its name is that of a step; nobody may change it."""
+    mask = name_mask(trace.host_events["name"], lambda name: step_number(name) is not None)
+    mask.flags.writeable = False
+    return mask
+
+
+@once_per_recording
+def device_ends(trace: Trace) -> NDArray[np.int64]:
+    """When each row of device_events ends, in ns; nobody may change it.
+
+    The critical path and the idle causes of one answer ask for it half a dozen times. The ends of host_events, which
+    are more, aren't cached: those who need them ask once.
+    """
+    start, dur = (trace.device_events[name].to_numpy() for name in ("start_ns", "dur_ns"))
+    ends: NDArray[np.int64] = start + dur
+    ends.flags.writeable = False
+    return ends
+
+
+def _shared(column: pl.Series) -> NDArray[np.bool_]:
+    mask = np.array(column.to_numpy(), bool)  # a copy: the memory of Polars' arrays isn't counted as a result's
+    mask.flags.writeable = False
+    return mask
 
 
 def rows_where(frame: pl.DataFrame, **values: Any) -> NDArray[np.int32]:

@@ -17,7 +17,7 @@ from ..answer.run_change import RunSide, with_runs
 from ..compare.changes import ID as CHANGES
 from ..compare.step_difference import ID as STEP_DIFFERENCE
 from ..compare.step_difference import ROWS_ID, TERM
-from ..discovery import Logdir, is_process_name, list_traces
+from ..discovery import Logdir, is_process_name, list_traces, parse_logdirs
 from ..discovery.jobs import has_job
 from ..discovery.listing import recording_of_worker
 from ..engine.answers import Missing, NotReady, ask_all, cached_frames, wait_for_answer
@@ -31,7 +31,7 @@ from ..measures.time.idle_causes import split_gaps_of_devices
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..view import catalogue
 from ..views import EVERY_VIEW
-from . import encode, encode_comparison, encode_history
+from . import encode, encode_comparison, encode_history, encode_state
 from .access import WriteAccess
 from .queries import NAMES, file_of, query_of, whole_number
 from .responses import Handler, answer_response, file_response
@@ -95,6 +95,11 @@ class Site:
         self._engine = Engine(logdirs, cache=configured_cache(), patterns=patterns)
         self.applications = Applications(self._engine, WriteAccess.from_settings(host))
 
+    @classmethod
+    def of_flags(cls, logdir: str, spec: str | None, host: str | None) -> Site:
+        """The site of what TensorBoard's flags `--logdir`, `--logdir_spec` and `--host` say."""
+        return cls(parse_logdirs(logdir, spec), host)
+
     def application(self, path: str) -> Application:
         """The application of a path, by its route, of which some end in a star."""
         stars = [route for route in MODULE_OF if route.endswith("/*") and path.startswith(route[:-1])]
@@ -142,7 +147,7 @@ def _state(engine: Engine, request: Request) -> object:
     try:
         trace = engine.trace(file, reads_captures=False)
     except NotReady as waiting:
-        return encode.reading(waiting.progress, engine.partial(file))
+        return encode_state.reading(waiting.progress, engine.partial(file))
     health = engine.frame(views["health"], file, {}, waits_for_captures=False)
     current = file_of(engine, query)  # reading may have shown that the file holds several processes
     successor = current if (current.run, current.worker, current.span) != tuple(query[name] for name in NAMES) else None
@@ -150,7 +155,7 @@ def _state(engine: Engine, request: Request) -> object:
     captures = list(engine.capture_choices(file)) if has_graphs(trace) else []
     has_others = _has_other_workers(engine, file)
     is_alone = not (has_others and _is_rank(file, trace))
-    state = encode.state(
+    state = encode_state.state(
         trace, file.shown, views, health, is_alone=is_alone, has_other_workers=has_others, captures=captures
     )
     other_files = {"moved": successor, "snapshot": engine.snapshot_of(file)}

@@ -29,7 +29,7 @@ from ..pictures import Lines, parent_column
 from ..trace import Trace
 from ..view import catalogue
 from ..views import EVERY_VIEW
-from . import encode
+from . import encode, encode_state
 from .inline_page import inline_page
 from .json_text import failure, json_text
 
@@ -124,7 +124,7 @@ def _trace_answers(
         return {"state": failure(error), "answers": []}
     health = merge_run_notes(views["health"], compute(views["health"], trace, {}), file)
     answers = _answers(file, trace, views, most_rows, "recording", of_span)
-    return {"state": encode.state(trace, file.shown, views, health, is_alone=is_alone), "answers": answers}
+    return {"state": encode_state.state(trace, file.shown, views, health, is_alone=is_alone), "answers": answers}
 
 
 def _answers(

@@ -14,10 +14,10 @@ from ..engine.answers import Missing
 from ..errors import BadParameter
 from ..measures.time.idle_causes import split_gaps_of_devices
 from ..table import TEXT
+from ..text_query import texts_with
 from ..timeline.details.rank_calls import RankCalls, compare_ranks, key_on, only_device
 from ..timeline.details.row_facts import row_facts
 from ..timeline.search.search import events_of_row, parse_find
-from ..timeline.search.text_query import texts_with
 from ..view import Head
 from ..views import EVERY_VIEW, VIEWS
 from .queries import STAMPED_NAMES, current_file, query_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..discovery.jobs import job_called
@@ -22,11 +23,11 @@ def _why(engine: Engine, request: Request) -> object:
     query = query_of(request, (), optional=("run",))
     try:
         folder = job_called(engine.logdirs, query.get("run", "")).folder
-        from .why_answer import why_answer  # 40 modules: a run without Tracer doesn't wait for them
-
-        return why_answer(folder, engine.parsed_files)
+        module = import_module(".why_answer", __package__)  # 40 modules: a run without Tracer doesn't wait for them
+        answer: object = module.why_answer(folder, engine.parsed_files)
     except (NotFound, LogdirError):
         return {"state": "missing", "hint": _NO_JOB}
+    return answer
 
 
 ROUTES: dict[str, Handler] = {"/why": _why}

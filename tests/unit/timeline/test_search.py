@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from kinetoscope_tb.errors import BadParameter
+from kinetoscope_tb.text_query import texts_with
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.search.search import parse_find, search
-from kinetoscope_tb.timeline.search.text_query import texts_with
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.host.python_calls import python_calls
 from support.build import TraceBuilder

@@ -22,7 +22,7 @@ from kinetoscope_tb.errors import NotFound
 from kinetoscope_tb.table import COUNT, FRACTION, TEXT, Column, Table
 from kinetoscope_tb.view import View
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
-from kinetoscope_tb.web import app, encode
+from kinetoscope_tb.web import app, encode, encode_state
 from kinetoscope_tb.web.app import Applications, Site
 from kinetoscope_tb.web.assets import asset, compressed_asset
 from kinetoscope_tb.web.json_text import json_text
@@ -114,7 +114,7 @@ def test_what_can_not_be_prepared_is_said_to_the_page(tmp_path):
 def test_views_of_ranks_are_missing_where_there_is_one_rank():
     def missing(trace, is_alone):
         health = compute(VIEWS["health"], trace, {})
-        return encode.state(trace, "rank0.json", EVERY_VIEW, health, is_alone=is_alone)["missing"]
+        return encode_state.state(trace, "rank0.json", EVERY_VIEW, health, is_alone=is_alone)["missing"]
 
     quiet = TraceBuilder().op("aten::add", 0, 5).build()
     assert "Record several ranks" in missing(quiet, is_alone=True)["rank_steps"]
@@ -134,7 +134,7 @@ def test_views_of_ranks_are_missing_where_there_is_one_rank():
 def test_what_the_badge_counts_of_a_run_is_shown_where_its_workers_are_no_ranks_of_one_job(has_other_workers, is_shown):
     only = TraceBuilder(distributedInfo={"rank": 0, "world_size": 1}).op("aten::add", 0, 5).build()
     health = compute(VIEWS["health"], only, {})
-    missing = encode.state(only, "a.json", EVERY_VIEW, health, has_other_workers=has_other_workers)["missing"]
+    missing = encode_state.state(only, "a.json", EVERY_VIEW, health, has_other_workers=has_other_workers)["missing"]
     assert ("run_health" not in missing) is is_shown
     assert "stragglers" in missing
 
@@ -143,7 +143,7 @@ def test_what_the_badge_counts_of_a_run_is_shown_where_its_workers_are_no_ranks_
 def test_what_the_badge_counts_of_ranks_without_a_trace_is_shown_for_a_rank_without_communication(world_size, is_shown):
     info = {} if world_size is None else {"rank": 0, "world_size": world_size}
     quiet = TraceBuilder(distributedInfo=info).op("aten::add", 0, 5).build()
-    missing = encode.state(quiet, "a.json", EVERY_VIEW, compute(VIEWS["health"], quiet, {}))["missing"]
+    missing = encode_state.state(quiet, "a.json", EVERY_VIEW, compute(VIEWS["health"], quiet, {}))["missing"]
     assert ("run_health" not in missing) is is_shown
 
 

@@ -16,7 +16,7 @@ from ...names.device_work import is_view
 from ...names.regex import regex
 from ...trace import Diagnostic
 from ...trace.model import Fault, NumberKind
-from ...trace.row_filters import name_mask
+from ...trace.row_filters import is_operator, name_mask
 from . import limits
 from .times import Times
 
@@ -32,7 +32,7 @@ def diagnose(times: Times) -> Iterator[Diagnostic]:
     launches = (times.call_end - times.call_start)[kernel_launches(trace)]
     host = trace.host_events
     dur = host["dur_ns"].to_numpy()
-    is_op = (host["kind"] == "operator").to_numpy()
+    is_op = is_operator(trace)
     views = dur[is_op & name_mask(host["name"], is_view)]
     kernels = (times.end - times.start)[times.is_kernel]
     yield from _too_short({"kernels": kernels, "calls that launch kernels": launches, "operators": dur[is_op]})

@@ -14,7 +14,7 @@ from ...arrays.gather import NONE, gather
 from ...arrays.native import Function
 from ...arrays.nesting import nearest
 from ...trace.model import Trace
-from ...trace.row_filters import name_mask
+from ...trace.row_filters import is_operator_of_all, name_mask
 from ..graphs.attribution import provenance_of_calls
 from .matrix_work import FORMULAS
 
@@ -70,7 +70,7 @@ def matrix_call_of_host_rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np
 def _rows(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     host = trace.all_host_events
     is_matrix_op = name_mask(host["name"], lambda name: name in FORMULAS)
-    is_matrix_op &= (host["kind"] == "operator").to_numpy()
+    is_matrix_op &= is_operator_of_all(trace)
     return _rows_to_count(is_matrix_op, host["parent"].to_numpy(), host["name"].to_physical().fill_null(0).to_numpy())
 
 

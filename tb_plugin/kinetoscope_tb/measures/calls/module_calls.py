@@ -20,7 +20,7 @@ from ...arrays.nesting import nearest
 from ...names.regex import regex
 from ...trace.model import LIGHTNING, Trace
 from ...trace.results import once_per_trace
-from ...trace.row_filters import Events, calls_of_event
+from ...trace.row_filters import Events, calls_of_event, is_operator_of_all
 from .backward import forward_ops
 from .call_tree import CallForest, Ints, MergedTree, Rows, merge_calls, path_texts
 
@@ -69,7 +69,7 @@ class ModuleCalls:
     @classmethod
     def _of(cls, trace: Trace) -> ModuleCalls:
         host = trace.all_host_events
-        is_op = (host["kind"] == "operator").to_numpy()
+        is_op = is_operator_of_all(trace)
         is_hook = map_categories(host["name"], lambda name: name.startswith(LIGHTNING))
         python = np.flatnonzero(trace.all_python_calls["module_id"].to_numpy() >= 0).astype(np.int32)
         forest = CallForest.of(trace, python, np.flatnonzero(is_op | is_hook).astype(np.int32))

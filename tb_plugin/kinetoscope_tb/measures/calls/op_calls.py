@@ -20,6 +20,8 @@ from ...trace.model import Trace
 from ...trace.row_filters import Events, Key, calls_of_event, rows_where, values_at
 from ..graphs.attribution import SOURCES, joined_sources, provenance, provenance_doc, recorded_events
 from ..memory.levels import CPU, OUT_OF_MEMORY
+from ..recording.contents import has_modules
+from .call_tree import Rows
 from .launch_outcomes import launch_outcomes
 
 UNATTRIBUTED = "[unattributed]"
@@ -268,3 +270,13 @@ def _memory(trace: Trace, calls: Calls) -> dict[str, Any]:
         columns[f"{what}_self_bytes"] = calls.own(op, size * there) if is_recorded else None
         columns[f"{what}_total_bytes"] = calls.with_inner(op, size * there) if is_recorded else None
     return columns
+
+
+def module_classes(trace: Trace) -> tuple[Rows, list[str | None]]:
+    """The module that each host event is in, or NONE, and the class of each module; None: a hook."""
+    if not has_modules(trace):
+        return np.full(trace.all_host_events.height, NONE, np.int32), []
+    from .module_calls import ModuleCalls  # with backward passes, which need Python calls
+
+    modules = ModuleCalls.of(trace)
+    return modules.of_host_rows(trace)[0], [name.of_class for name in modules.names]

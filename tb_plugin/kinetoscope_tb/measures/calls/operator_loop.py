@@ -19,6 +19,7 @@ from ...arrays.intervals import Intervals, length_within, merge, without
 from ...arrays.nesting import nearest
 from ...names.python_frames import is_of_program, runs_backward, without_address
 from ...trace.model import Trace
+from ...trace.row_filters import is_operator
 from ..python.whereabouts import calls_at
 from ..time.breakdown import intervals_of, loading_ranges
 from ..time.host_time import SMALL_OP_NS
@@ -60,7 +61,7 @@ def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Inter
     rows = _operators(trace, is_counted, merge([elsewhere, engine]))
     names, start = host["name"].to_physical().to_numpy()[rows], host["start_ns"].to_numpy()[rows]
     callers = calls_at(trace, main_thread(trace), start, ~no_function)
-    parent, is_op = host["parent"].to_numpy(), (host["kind"] == "operator").to_numpy()
+    parent, is_op = host["parent"].to_numpy(), is_operator(trace)
     called_by_function = _outermost(rows, parent, is_op, callers)
     loop = _looping_calls(calls, no_function, names, callers, called_by_function)
     if loop is None:
@@ -87,7 +88,7 @@ def operator_loops(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Inter
 def _operators(trace: Trace, is_counted: NDArray[np.bool_], elsewhere: Intervals) -> NDArray[np.int64]:
     """The rows of operators of the main thread in order of time, in the steps that count, and not elsewhere."""
     host = trace.host_events
-    is_op = (host["kind"] == "operator").to_numpy() & (host["thread"] == main_thread(trace)).to_numpy()
+    is_op = is_operator(trace) & (host["thread"] == main_thread(trace)).to_numpy()
     is_op &= gather(is_counted, host["step"].to_numpy(), missing=False) & ~loading_ranges(trace)
     rows = np.flatnonzero(is_op)
     start = host["start_ns"].to_numpy()[rows]

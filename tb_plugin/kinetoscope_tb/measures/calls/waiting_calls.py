@@ -10,6 +10,7 @@ from ...names.calls import synchronizes
 from ...names.device_work import copies_to_host
 from ...trace import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import device_ends
 
 
 @once_per_recording
@@ -19,7 +20,7 @@ def waits_for_devices(trace: Trace) -> NDArray[np.bool_]:
     A copy of pageable memory to the host is over before its call returns.
     """
     calls, device = trace.launches, trace.device_events
-    launch, end_ns = device["launch"].to_numpy(), (device["start_ns"] + device["dur_ns"]).to_numpy()
+    launch, end_ns = device["launch"].to_numpy(), device_ends(trace)
     call_end_ns = (calls["start_ns"] + calls["dur_ns"]).to_numpy()
     is_copy = (device["kind"] == "memcpy").to_numpy() & map_categories(device["name"], copies_to_host)
     waits: NDArray[np.bool_] = map_categories(calls["name"], synchronizes).astype(bool)

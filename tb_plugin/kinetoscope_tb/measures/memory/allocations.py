@@ -16,6 +16,7 @@ from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.native import Array, Function
 from ...arrays.nesting import nearest
 from ...trace.model import Trace
+from ...trace.row_filters import is_operator
 from .levels import DeviceMemory
 
 _pair_allocations = Function("pair_allocations")
@@ -98,7 +99,7 @@ def askers(trace: Trace) -> NDArray[np.int32]:
     """
     host = trace.host_events
     parent = host["parent"].to_numpy()
-    is_op = (host["kind"] == "operator").to_numpy()
+    is_op = is_operator(trace)
     allocates = map_categories(host["name"], lambda name: name.startswith(_ALLOCATORS)).astype(bool)
     above = gather(nearest(is_op, parent), parent)
     requester = nearest(is_op & ~allocates, parent)

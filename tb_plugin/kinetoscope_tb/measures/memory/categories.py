@@ -27,6 +27,7 @@ from ...names.memory_categories import (
 )
 from ...names.regex import regex
 from ...trace.model import Trace
+from ...trace.row_filters import is_operator
 from ..calls.module_calls import ModuleCalls
 from .allocations import ALIVE, EARLIER, RELEASED, REUSED, allocations
 from .levels import DeviceMemory
@@ -69,7 +70,7 @@ class Phases:
     def of(cls, trace: Trace) -> Phases:
         """Find the phases of a trace."""
         host = trace.host_events
-        parent, is_op = host["parent"].to_numpy(), (host["kind"] == "operator").to_numpy()
+        parent, is_op = host["parent"].to_numpy(), is_operator(trace)
         above = gather(nearest(is_op, parent), parent)
         runs_node = map_categories(host["name"], lambda name: name.startswith(_BACKWARD)).astype(bool)
         adds = map_categories(host["name"], lambda name: name.endswith("AccumulateGrad")).astype(bool)

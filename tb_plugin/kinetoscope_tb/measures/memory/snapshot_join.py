@@ -23,6 +23,7 @@ from ...arrays.gather import NONE, enum_of, gather
 from ...arrays.nesting import innermost, nearest
 from ...names.memory_categories import CATEGORIES
 from ...trace.model import CALL_EVIDENCE, STEP_MOMENTS, AllocatingCalls, Trace, empty_frame
+from ...trace.row_filters import is_operator
 from ..calls.module_calls import ModuleCalls
 from .allocations import askers
 from .categories import CategoryLevels
@@ -170,7 +171,7 @@ def _operators_by_thread(trace: Trace, begin: Ints) -> Iterator[tuple[Bools, Row
     """
     host = trace.host_events
     thread, start, parent = (host[name].to_numpy() for name in ("thread", "start_ns", "parent"))
-    until, is_op = start + host["dur_ns"].to_numpy(), (host["kind"] == "operator").to_numpy()
+    until, is_op = start + host["dur_ns"].to_numpy(), is_operator(trace)
     begins_before = np.maximum(start, until - _AROUND_NS)  # the time in which the times may begin that a range contains
     operator = nearest(is_op, parent)
     for number in np.unique(thread[is_op]).tolist():

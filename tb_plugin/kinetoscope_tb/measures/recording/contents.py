@@ -12,6 +12,7 @@ from ...names.iterations import show_iterations
 from ...trace import Trace
 from ...trace.model import LIGHTNING
 from ...trace.results import once_per_trace
+from ...trace.row_filters import is_operator
 from ..calls.matrix_work import FORMULAS
 
 
@@ -31,7 +32,7 @@ def has_lanes(trace: Trace) -> bool:
 @once_per_trace
 def has_operators(trace: Trace) -> bool:
     """Whether there is any operator."""
-    has_own = bool((trace.host_events["kind"] == "operator").any())
+    has_own = bool(is_operator(trace).any())
     return has_own or any(map(has_operators, trace.captures.traces))
 
 

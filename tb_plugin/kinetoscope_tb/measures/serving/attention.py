@@ -32,6 +32,7 @@ from ...names.device_peaks import DevicePeaks
 from ...names.iterations import SequenceLengths, sequence_lengths
 from ...names.kernel_families import kernel_family
 from ...trace.model import Trace
+from ...trace.row_filters import is_operator_of_all
 from ..calls.matrix_calls import each_matrix_call
 from ..calls.roofline import Limits
 from .iterations import Iterations
@@ -178,7 +179,7 @@ def _calls(trace: Trace) -> tuple[NDArray[np.int64], list[_Heads]]:
         for row in first.cast({"input_shapes": pl.String, "input_types": pl.String}).rows()
     }
     is_attention = codes.is_in([code for code, shapes in heads.items() if shapes is not None]).to_numpy()
-    is_attention &= (host["kind"] == "operator").to_numpy()
+    is_attention &= is_operator_of_all(trace)
     parent = host["parent"].to_numpy()
     outermost = is_attention & (gather(nearest(is_attention, parent), parent) == NONE)
     attends = map_categories(device["name"], _computes_attention).astype(bool)

@@ -13,6 +13,7 @@ from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_withi
 from ...names.kernel_families import FAMILIES, kernel_family
 from ...names.server_work import WORK, server_work
 from ...trace.model import Trace
+from ...trace.row_filters import is_operator
 from ..calls.waiting_calls import waits_for_devices
 from ..time.breakdown import intervals_of
 from ..time.idle import Windows
@@ -119,7 +120,7 @@ def _host_work(trace: Trace, iterations: Iterations) -> dict[str, Intervals]:
     host, launches, python = trace.host_events, trace.launches, trace.python_calls
     on_host, on_calls, on_python = (is_server_thread[frame["thread"].to_numpy()] for frame in (host, launches, python))
     waits = waits_for_devices(trace)
-    is_op = (host["kind"] == "operator").to_numpy()
+    is_op = is_operator(trace)
     work_times = {
         work: merge(
             [

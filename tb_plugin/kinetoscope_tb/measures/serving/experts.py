@@ -21,6 +21,7 @@ from ...arrays.nesting import nearest
 from ...measures.calls.matrix_work import DTYPES
 from ...names.kernel_families import kernel_family
 from ...trace.model import Trace
+from ...trace.row_filters import is_operator_of_all
 from .attention import iteration_of, only_peaks
 from .iterations import Iterations
 from .matmuls import WorkByShapes
@@ -42,7 +43,7 @@ def expert_work(trace: Trace, iterations: Iterations) -> WorkByShapes:
     """The known work of the experts in each iteration."""
     host, device, size = trace.all_host_events, trace.device_events, iterations.frame.height
     is_fused = map_categories(host["name"], lambda name: any(part in name for part in _FUSED)).astype(bool)
-    rows = np.flatnonzero(is_fused & (host["kind"] == "operator").to_numpy())
+    rows = np.flatnonzero(is_fused & is_operator_of_all(trace))
     inputs = host.select(pl.col("input_shapes", "input_types").cast(pl.String))[rows]
     calls = {row: expert_call(*texts) for row, texts in zip(rows.tolist(), inputs.rows(), strict=True)}
     step, parent, is_known = iteration_of(host, iterations), host["parent"].to_numpy(), np.zeros(host.height, bool)

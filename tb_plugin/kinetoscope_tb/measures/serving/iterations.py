@@ -24,6 +24,7 @@ from ...names.iterations import SERVERS, IterationName, iteration_function, iter
 from ...names.kernel_families import attention_phase
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import device_ends
 from ...trace.steps import HostSteps, step_windows
 from ..recording.contents import has_iterations
 from .inference import inferred_extents
@@ -88,7 +89,7 @@ def server_iterations(trace: Trace) -> Iterations:
         return Iterations(frame, device, trace.window)
     frame = frame.with_columns(_phases(trace, frame, device))
     frame = frame.with_columns(part=pl.Series(parts(frame), dtype=pl.String))
-    ends = (trace.device_events["start_ns"] + trace.device_events["dur_ns"]).to_numpy()
+    ends = device_ends(trace)
     bounds = (
         min(trace.window[0], int(frame["start_ns"][0])),
         max(trace.window[1], int(frame["end_ns"][-1]), int(ends.max(initial=0))),

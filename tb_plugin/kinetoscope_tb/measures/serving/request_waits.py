@@ -16,6 +16,7 @@ from ...names.python_frames import awaits_message, is_of_library, is_wait
 from ...names.server_work import server_work
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import is_operator
 from ..time.breakdown import intervals_of
 from ..time.host_activity import launching_threads
 from .iterations import Iterations, server_iterations
@@ -77,5 +78,5 @@ def _work(trace: Trace) -> Intervals:
     is_outermost, thread = python["parent"].to_numpy() == NONE, python["thread"].to_numpy()
     is_on = [thread == number for number in np.unique(thread)]
     of_threads = [without(intervals_of(python, on & is_outermost), intervals_of(python, on & waits)) for on in is_on]
-    operators = intervals_of(host, (host["kind"] == "operator").to_numpy())
+    operators = intervals_of(host, is_operator(trace))
     return merge([*of_threads, operators, intervals_of(trace.launches)])

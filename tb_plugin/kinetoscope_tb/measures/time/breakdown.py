@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from ...arrays.gather import gather
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union_of_rows
-from ...names.kernels import is_data_loading, step_number
+from ...names.kernels import is_data_loading
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
-from ...trace.row_filters import name_mask
+from ...trace.row_filters import is_step, name_mask
 
 CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other")
 
@@ -41,7 +41,7 @@ def activities(trace: Trace) -> dict[str, Intervals]:
     }
     communicates = host["is_communication"].to_numpy()
     loads = loading_ranges(trace)
-    steps = name_mask(host["name"], lambda name: step_number(name) is not None)
+    steps = is_step(trace)
     executes = ~(communicates | loads | steps)
     inside = gather(executes, host["parent"].to_numpy(), missing=False)  # then its parent covers it
     return {

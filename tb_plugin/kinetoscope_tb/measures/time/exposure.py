@@ -16,7 +16,7 @@ from ...arrays.intervals import Intervals, Ints, exclusive_lengths, length_withi
 from ...names.compiled_code import is_compiled_region
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
-from ...trace.row_filters import name_mask
+from ...trace.row_filters import is_operator, name_mask
 from .breakdown import intervals_of, loading_ranges
 from .idle import Rows, Windows
 
@@ -47,7 +47,7 @@ def exposed_on_host(trace: Trace) -> Intervals:
     communicates, parent = host["is_communication"].to_numpy(), host["parent"].to_numpy()
     is_innermost = np.ones(host.height, bool)
     is_innermost[parent[parent >= 0]] = False
-    computes = is_innermost & (host["kind"] == "operator").to_numpy() & ~communicates
+    computes = is_innermost & is_operator(trace) & ~communicates
     computes &= ~(loading_ranges(trace) | name_mask(host["name"], is_compiled_region))
     return without(intervals_of(host, communicates), intervals_of(host, computes))
 
@@ -58,6 +58,6 @@ def computing_on_host(trace: Trace) -> Intervals:
     Annotations and Python don't count: some of them cover a whole training step, including its waits.
     """
     host = trace.host_events
-    computes = (host["kind"] == "operator").to_numpy() & ~host["is_communication"].to_numpy()
+    computes = is_operator(trace) & ~host["is_communication"].to_numpy()
     computes &= ~loading_ranges(trace)
     return without(intervals_of(host, computes), exposed_on_host(trace))

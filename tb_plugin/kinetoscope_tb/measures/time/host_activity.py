@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from ...arrays.gather import NONE, gather, map_categories
 from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union, without
 from ...names.calls import may_wait, synchronizes
-from ...names.kernels import step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
-from ...trace.row_filters import name_mask
+from ...trace.row_filters import is_operator, is_step
 from .breakdown import intervals_of, loading_ranges
 from .threads import main_thread
 
@@ -69,8 +68,8 @@ def host_activities(trace: Trace) -> dict[str, Intervals]:
     on_host = are_meant[host["thread"].to_numpy()]
     on_calls = are_meant[launches["thread"].to_numpy()]
     loads = loading_ranges(trace)
-    is_op = (host["kind"] == "operator").to_numpy()
-    ranges = ~loads & ~name_mask(host["name"], lambda name: step_number(name) is not None)
+    is_op = is_operator(trace)
+    ranges = ~loads & ~is_step(trace)
     inner = gather(is_op & ranges, host["parent"].to_numpy(), missing=False)
     within = gather(ranges, host["parent"].to_numpy(), missing=False)
     waits = map_categories(launches["name"], synchronizes)

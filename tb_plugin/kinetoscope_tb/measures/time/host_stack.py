@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, category_codes, gather, map_categories, number_alike
+from ...arrays.gather import NONE, category_codes, gather, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, distinct, length_within
 from ...arrays.nesting import innermost, nearest, nest
-from ...names.kernels import step_number
 from ...names.python_frames import function_name, is_of_library
 from ...trace.model import Trace
+from ...trace.row_filters import is_operator, is_step
 from ..calls.call_tree import merge_order
 from ..python.frames import functions, parse_frames
 from ..serving.iteration_labels import labels_of_iterations
@@ -69,10 +69,9 @@ class HostStack:
     @classmethod
     def of(cls, trace: Trace, threads: Rows, within: Intervals) -> HostStack:
         """The rows of some threads that overlap a union of intervals."""
-        is_step = map_categories(trace.host_events["name"], lambda name: step_number(name) is not None)
         frames = [getattr(trace, name) for name in FRAMES]
         rows_by_frame = [_overlapping_rows(frame, threads, within) for frame in frames]
-        rows_by_frame[_HOST] = rows_by_frame[_HOST][~is_step[rows_by_frame[_HOST]]]
+        rows_by_frame[_HOST] = rows_by_frame[_HOST][~is_step(trace)[rows_by_frame[_HOST]]]
         columns = [_columns(frame, rows) for frame, rows in zip(frames, rows_by_frame, strict=True)]
         order = merge_order(*columns[_PYTHON], *columns[_HOST])
         thread, start, end = (np.concatenate(pair)[order] for pair in zip(*columns[:_CALL], strict=True))
@@ -163,7 +162,7 @@ class HostStack:
         """The number of each row's kind."""
         python, host = (np.where(self.frame == frame, self.row, NONE) for frame in (_PYTHON, _HOST))
         module = gather(trace.python_calls["module_id"].to_numpy() != NONE, python, missing=False)
-        is_op = gather((trace.host_events["kind"] == "operator").to_numpy(), host, missing=False)
+        is_op = gather(is_operator(trace), host, missing=False)
         kind: NDArray[np.int64] = np.choose(self.frame, [np.where(module, 1, 0), np.where(is_op, 2, 3), 4])
         return kind
 

@@ -29,7 +29,7 @@ from ...arrays.nesting import nearest
 from ...names.compiled_code import is_compilation, is_compiled_region
 from ...names.python_frames import collects_garbage, describe_wait, runs_backward, starts_workers
 from ...trace.model import Trace
-from ...trace.row_filters import name_mask
+from ...trace.row_filters import is_operator, name_mask
 from .breakdown import intervals_of, loading_ranges
 from .exposure import exposed_on_host
 from .graph_breaks import find_graph_breaks
@@ -77,7 +77,7 @@ class HostTime(NamedTuple):
         loads, compiles = loading_ranges(trace), name_mask(host["name"], is_compilation)
         communicates = host["is_communication"].to_numpy()
         parent = host["parent"].to_numpy()
-        is_op = (host["kind"] == "operator").to_numpy() & ~(loads | communicates)
+        is_op = is_operator(trace) & ~(loads | communicates)
         is_op &= nearest(compiles, parent) == NONE
         is_op &= ~name_mask(host["name"], is_compiled_region)  # it holds operators, and what lies between them
         outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)

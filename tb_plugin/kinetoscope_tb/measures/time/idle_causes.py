@@ -36,6 +36,7 @@ from ...names.calls import launches_graph, may_wait
 from ...trace.graph_edges import graph_edges, host_nodes
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
+from ...trace.row_filters import device_ends
 from ..recording.lost_launches import are_launches_known, is_work_missing
 from . import idle
 from .host_activity import all_wait, blocking_calls
@@ -174,8 +175,7 @@ def _parts(trace: Trace, whole: WholeGaps) -> tuple[Rows, Ints, Ints, NDArray[np
 
 def _depends(trace: Trace, whole: WholeGaps) -> NDArray[np.bool_]:
     """Whether the row that ended each gap waited for a row of another stream, or ended shortly after one."""
-    device, queue = trace.device_events, queue_numbers(trace)
-    end = (device["start_ns"] + device["dur_ns"]).to_numpy()
+    end, queue = device_ends(trace), queue_numbers(trace)
     order = np.argsort(end, kind="stable")
     is_behind: NDArray[np.bool_] = np.empty(whole.end.size, bool)
     last = np.empty(end.size, np.int32)

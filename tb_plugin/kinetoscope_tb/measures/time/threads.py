@@ -7,10 +7,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE
-from ...names.kernels import step_number
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
-from ...trace.row_filters import name_mask
+from ...trace.row_filters import is_operator, is_step, name_mask
 
 _OF_ENGINE = ("autograd::engine::", "torch::autograd::AccumulateGrad")
 """How ranges of the engine begin; torch 1.8 has only the second."""
@@ -23,11 +22,10 @@ def main_thread(trace: Trace) -> int:
     Where neither operators nor launches were recorded, the thread with the longest host events; NONE if there is none.
     """
     host, calls = trace.host_events, trace.launches
-    is_step = name_mask(host["name"], lambda name: step_number(name) is not None)
-    if is_step.any():
-        time_ns = _time_by_thread(trace, host.select("thread", "dur_ns").filter(pl.Series(is_step)), "dur_ns")
+    if is_step(trace).any():
+        time_ns = _time_by_thread(trace, host.select("thread", "dur_ns").filter(pl.Series(is_step(trace))), "dur_ns")
     else:
-        operators = host.select("kind", "thread", "self_ns").filter(pl.col("kind") == "operator")
+        operators = host.select("thread", "self_ns").filter(pl.Series(is_operator(trace)))
         time_ns = _time_by_thread(trace, operators, "self_ns") + _time_by_thread(trace, calls, "dur_ns")
     if not time_ns.any():
         time_ns = _time_by_thread(trace, host, "self_ns")

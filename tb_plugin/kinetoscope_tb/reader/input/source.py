@@ -20,6 +20,7 @@ from ...names import text
 from ...trace.model import Diagnostic
 from . import gunzip
 from .encodings import in_utf8
+from .speedscope import calls_as_events
 
 _AT_ONCE = 1 << 16  # decompressed at once: damage may cost this much text in addition
 _MOST_XZ_BYTES = 1 << 28
@@ -87,8 +88,6 @@ class Source:
             yield first
             yield from blocks
             return
-        from .speedscope import calls_as_events  # for its files alone
-
         yield from calls_as_events(chain([first], blocks), self.path, self.diagnostics)
 
     def _read(self, at_most: int) -> bytes:

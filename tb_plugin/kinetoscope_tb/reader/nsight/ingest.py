@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from typing import Any
@@ -16,7 +16,7 @@ from ...trace.model import Diagnostic
 from ..frames.plausible_times import plausible_times, recorded_extent
 from ..scan import scanner as s
 from ..scan.counters import CounterLines
-from ..scan.ingest import RawTrace
+from ..scan.ingest import RawFile, RawTrace
 from ..scan.rows import Occurrences, Part
 from ..scan.tokens import Texts
 from . import schema
@@ -113,8 +113,8 @@ class _Export:
         return [Diagnostic("damaged_table", len(self._damage), words, first, "loss")] if self._damage else []
 
 
-def ingest_nsight(path: str, progress: Callable[[RawTrace, float], None]) -> tuple[RawTrace, list[Diagnostic]]:
-    """Read all tables: (the events, diagnostics about the file).
+def ingest(_blocks: Iterable[bytes], path: str, progress: Callable[[RawTrace, float], None]) -> RawFile:
+    """Read all tables of the file itself.
 
     Args:
         path: The file, as the user knows it.
@@ -160,9 +160,7 @@ def _unreadable(database_schema: Schema) -> str:
     )
 
 
-def _ingest(
-    export: _Export, path: str, progress: Callable[[RawTrace, float], None]
-) -> tuple[RawTrace, list[Diagnostic]]:
+def _ingest(export: _Export, path: str, progress: Callable[[RawTrace, float], None]) -> RawFile:
     present = [source for source in schema.SOURCES if "start" in export.columns(source.table)]
     session = _session(export)
     result = RawTrace(head=_head(export, session), tail=b"]}")
@@ -186,7 +184,7 @@ def _ingest(
     if not result.events.events and (damage := export.damage()):
         raise NotATrace(path, f"none of its events can be read. {damage[0].consequence}")
     result.events.append(_thread_names(export))
-    return result, export.damage() + _notes(export, has_samples=result.samples is not None)
+    return RawFile(result, export.damage() + _notes(export, has_samples=result.samples is not None))
 
 
 def _add_samples(export: _Export, session: Session, result: RawTrace, on_rows: Callable[[int], None]) -> None:

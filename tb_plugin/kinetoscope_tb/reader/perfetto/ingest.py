@@ -23,7 +23,7 @@ from ..scan.chunk import new_out, tokens_of
 from ..scan.columns import ARG_AT, key_table
 from ..scan.counters import CounterLines
 from ..scan.damage import CUT_OFF, LOST
-from ..scan.ingest import RawTrace
+from ..scan.ingest import RawFile, RawTrace
 from ..scan.rows import Occurrences, Part, SortedEvents, sorted_out
 from ..scan.tokens import Texts
 from . import wire as w
@@ -235,10 +235,8 @@ class Ingestion:
         ]
 
 
-def ingest_perfetto(
-    blocks: Iterable[bytes], path: str, progress: Callable[[RawTrace], None]
-) -> tuple[RawTrace, list[Diagnostic]]:
-    """Read all packets: (the events, diagnostics about the file).
+def ingest(blocks: Iterable[bytes], path: str, progress: Callable[[RawTrace], None]) -> RawFile:
+    """Read all packets.
 
     Args:
         blocks: The file, decompressed.
@@ -282,7 +280,7 @@ def ingest_perfetto(
             path,
             "it begins like a Perfetto trace, but none of its events can be read. Copy the file, or record, again.",
         )
-    return result, diagnostics
+    return RawFile(result, diagnostics)
 
 
 def _head(state: State) -> bytes:

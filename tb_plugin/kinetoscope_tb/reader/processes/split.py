@@ -15,6 +15,7 @@ from ..frames.metadata import Metadata, metadata
 from ..scan.ingest import RawTrace
 from ..scan.rows import LAYOUTS, SortedEvents
 from ..scan.tokens import Texts, distinct_codes
+from .identity import home_of_metadata, identities, metadata_of, own_pids
 from .merge_record import MergedWorker, merged_workers
 from .ownership import ALL, Owners, label_of, owners_of
 
@@ -75,8 +76,6 @@ def contents(raw_trace: RawTrace, path: str) -> Contents:
 
 
 def _contents_of_merge(raw_trace: RawTrace, texts: Texts, owners: Owners, outside: Metadata) -> Contents:
-    from .identity import home_of_metadata, identities, metadata_of, own_pids  # merged files alone
-
     members = identities(raw_trace.events, texts, owners, outside)
     home = home_of_metadata(owners)
 

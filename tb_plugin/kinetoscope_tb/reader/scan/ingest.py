@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,6 +21,10 @@ from ..input.document import MOST_ARRAYS, array_start, is_memory_timeline, not_a
 from .chunk import ChunkResult, Collect, first_key_of, scan_chunk, sorted_events
 from .damage import LOST, Tally
 from .rows import SortedEvents
+
+if TYPE_CHECKING:
+    from ...trace.model import Diagnostic
+    from ..snapshots.columns import SnapshotFrames
 
 _BOUNDARY = regex(rb"\}\s*,\s*(?=\{)")
 _SEARCHED_FOR_BOUNDARY = 1 << 13
@@ -54,6 +58,21 @@ class RawTrace:
     end: int = 0
     tally: Tally = field(default_factory=Tally)
     samples: pl.DataFrame | None = None
+
+
+@dataclass
+class RawFile:
+    """What the reader of a format makes of a file.
+
+    Args:
+        raw_trace: Its events.
+        diagnostics: What is wrong with the file.
+        snapshot: The frames of a memory snapshot; None for other files.
+    """
+
+    raw_trace: RawTrace
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    snapshot: SnapshotFrames | None = None
 
 
 @dataclass(frozen=True)

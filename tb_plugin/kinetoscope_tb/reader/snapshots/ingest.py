@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
 
@@ -19,9 +18,11 @@ from ...filesystem import begins_page
 from ...names.regex import regex
 from ...trace.model import Diagnostic
 from ..pickles.machine import Machine, PickleError, Schema
+from ..scan.ingest import RawFile, RawTrace
 from .columns import SnapshotFrames, frames_of
 from .word_columns import WordColumn
 
+_HEAD = b'{"memorySnapshot": true, "traceEvents": ['
 _BASE64 = regex(rb'"base64"\s*:\s*"')
 _NO_BASE64 = regex(rb"[^A-Za-z0-9+/=]")
 
@@ -78,20 +79,7 @@ class RecordMachine(Machine):
                 column.append(rows[:, number])
 
 
-@dataclass
-class Snapshot:
-    """A snapshot as it was read.
-
-    Args:
-        frames: Its frames.
-        diagnostics: What is wrong with it.
-    """
-
-    frames: SnapshotFrames
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-
-
-def ingest_snapshot(blocks: Iterable[bytes], path: str, progress: Callable[[], None]) -> Snapshot:
+def ingest(blocks: Iterable[bytes], path: str, progress: Callable[[None], None]) -> RawFile:
     """Read a snapshot.
 
     Args:
@@ -108,7 +96,7 @@ def ingest_snapshot(blocks: Iterable[bytes], path: str, progress: Callable[[], N
     try:
         for block in _pickle_blocks(chain([start], stream), is_page=begins_page(start)):
             machine.feed(block)
-            progress()
+            progress(None)
             if machine.is_over:
                 break
     except PickleError as error:
@@ -122,7 +110,8 @@ def ingest_snapshot(blocks: Iterable[bytes], path: str, progress: Callable[[], N
     if frames.is_empty:
         reason = f": {problem}" if problem else ", or it was truncated before them"
         raise NotATrace(path, f"it is a pickle without segments and events of a memory snapshot{reason}.")
-    return Snapshot(frames, _diagnostics(machine, frames, problem, is_whole=is_whole))
+    diagnostics = _diagnostics(machine, frames, problem, is_whole=is_whole)
+    return RawFile(RawTrace(head=_HEAD, tail=b"]}"), diagnostics, frames)
 
 
 def _pickle_blocks(blocks: Iterable[bytes], *, is_page: bool) -> Iterator[bytes]:

@@ -16,6 +16,7 @@ from ...measures.calls.annotation_ranges import AnnotationRanges
 from ...measures.calls.module_calls import ModuleCalls
 from ...measures.calls.module_times import OUTSIDE, UNATTRIBUTED
 from ...trace import Trace
+from ...trace.row_filters import is_operator_of_all
 from ..core.model import CATEGORIES, FRAMES, Timeline
 from .slices import Ints, Rows, axes_of
 
@@ -68,7 +69,7 @@ def _by_thread(_trace: Trace, timeline: Timeline) -> Groups:
 def _by_operator(trace: Trace, timeline: Timeline) -> Groups:
     """Operators by name: device work by the operator that launched it, runtime calls by the one around them."""
     host = trace.all_host_events
-    is_op = (host["kind"] == "operator").to_numpy()
+    is_op = is_operator_of_all(trace)
     names: Ints = host["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
     codes = {
         "host_events": np.where(is_op, names, NONE)[: trace.host_events.height],

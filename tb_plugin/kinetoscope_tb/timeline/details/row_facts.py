@@ -27,7 +27,7 @@ from ...measures.python.frames import SEPARATOR
 from ...names.python_frames import is_of_library
 from ...trace import Trace
 from ...trace.results import once_per_trace
-from ...trace.row_filters import Events
+from ...trace.row_filters import Events, is_operator_of_all
 from ...view import View
 from ..core.model import Timeline
 from .duration_stats import stats_of
@@ -63,7 +63,7 @@ class _Origins:
 def _origins(trace: Trace) -> _Origins:
     modules, host = ModuleCalls.of(trace), trace.all_host_events
     parent = host["parent"].to_numpy()
-    around = gather(nearest((host["kind"] == "operator").to_numpy(), parent), parent).astype(np.int32)
+    around = gather(nearest(is_operator_of_all(trace), parent), parent).astype(np.int32)
     classes = [name.of_class or name.label for name in modules.names]
     return _Origins(modules, modules.of_host_rows(trace)[0], classes, Stacks.of(trace), around)
 

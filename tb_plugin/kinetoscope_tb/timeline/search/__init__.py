@@ -1,4 +1,4 @@
-"""Slices by text (text_query), by exact values (predicates), by a view's row (its own file).
+"""Slices by text (search), by exact values (predicates), by a view's row (its own file).
 
 `search` puts them together.
 """

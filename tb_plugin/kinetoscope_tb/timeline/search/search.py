@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from ...errors import BadParameter
 from ...measures.time.step_subset import events_of_phase
+from ...text_query import texts_with
 from ...trace import Trace
 from ...trace.row_filters import Events
 from ...view import View
 from ..core.model import CATEGORIES, Timeline
 from ..core.pyramid import Pyramid, Rows
 from .predicates import SIDES, VALUES, slices_with
-from .text_query import texts_with
 
 BINS = 512
 MOST_NAMES = 100

@@ -10,7 +10,7 @@ import polars as pl
 
 from ...arrays.gather import NONE
 from ...measures.calls.kernel_calls import kernel_table
-from ...measures.calls.op_calls import operator_events, operator_table
+from ...measures.calls.op_calls import module_classes, operator_events, operator_table
 from ...measures.recording.contents import has_kernels, has_modules, has_operators, has_work
 from ...measures.time.step_subset import belongs_to_steps, counted_steps, rows_of_steps
 from ...names.kernels import is_collective_call
@@ -115,17 +115,13 @@ def _modules(trace: Trace) -> pl.DataFrame:
     schema = {"name": pl.String, "owner": pl.String, "spent": pl.Int64}
     if not has_modules(trace):
         return pl.DataFrame(schema=schema)
-    from ...measures.calls.module_calls import ModuleCalls  # five modules, which need Python calls
-
-    modules = ModuleCalls.of(trace)
-    node, _ = modules.of_host_rows(trace)
+    node, classes = module_classes(trace)
     host, device = trace.all_host_events, trace.device_events
     op, time_ns = device["op"].to_numpy(), device["dur_ns"].to_numpy()
     if device.is_empty():
         op, time_ns = np.arange(host.height), host["self_ns"].to_numpy()
     has_op = op != NONE
     op, time_ns = op[has_op], time_ns[has_op]
-    classes = [name.of_class for name in modules.names]
     of_module = pl.Series(classes, dtype=pl.Enum(sorted({name for name in classes if name is not None})))
     owner = of_module.gather(pl.Series(node[op], dtype=pl.Int64).replace(NONE, None))
     rows = pl.DataFrame({"name": host["name"].gather(op), "owner": owner, "spent": time_ns})

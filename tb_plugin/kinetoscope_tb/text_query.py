@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...errors import BadParameter
+from .errors import BadParameter
 
 _PARTS = re.compile(r"(?s)(.*?)(?:(?:^|\s)re:(.*))?")
 

@@ -1,0 +1,23 @@
+"""What advice about a large trace needs late, computed in another thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from ..critical_path.explanation import prepare_simulations, share_on_device
+from ..diagnostics.diagnose import diagnose
+from ..trace import Trace
+from .workers import Workers
+
+
+def compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]]) -> None:
+    """Compute what advice about a trace needs late, and some views, in another thread: the longest first.
+
+    One after another: what is needed before that thread has begun with it is computed at once.
+    """
+    workers = Workers(1)
+    of_graph = partial(prepare_simulations, trace), partial(share_on_device, trace)
+    jobs: tuple[Callable[[], object], ...] = (*of_graph, partial(diagnose, trace), *of_views)
+    for job in jobs:
+        workers.submit(job)
