@@ -8,6 +8,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.error import UsageError as MagicError
+from IPython.core.magic_arguments import MagicArgumentParser
+from IPython.display import display
+
 from ..tracer import Tracer
 
 if TYPE_CHECKING:
@@ -46,8 +50,6 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
         ProfilerBusyError: Another Tracer is active.
         UsageError: Arguments that Tracer refuses.
     """
-    from IPython.core.error import UsageError as MagicError
-
     options: dict[str, Any] = vars(_parser().parse_argstring(line))
     if shell.should_run_async(cell, transformed_cell=shell.transform_cell(cell)):
         raise MagicError("%%kinetoscope can't record a cell that uses `await` outside of a function.")
@@ -62,8 +64,6 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
 
 
 def _parser() -> Any:
-    from IPython.core.magic_arguments import MagicArgumentParser
-
     parser = MagicArgumentParser("%%kinetoscope", add_help=False)
     parser.add_argument("name", nargs="?", help="The variable that is to hold the recording.")
     parser.add_argument("--logdir", default="runs", help="The folder of runs, as for Tracer.")
@@ -78,8 +78,6 @@ def _show(shell: Any, path: Path, name: str | None) -> None:
     if find_spec("kinetoscope_tb") is None:
         print(f"The recording is {path}.")  # noqa: T201  the output of the cell
         return
-    from IPython.display import display
-
     import kinetoscope_tb
 
     profile = kinetoscope_tb.open(path)

@@ -12,6 +12,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 
 from ..progress import Progress
+from ..scheduling.schedule import cyclic
 from .loop import Loop
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ class TracerHook(Hook):  # type: ignore[misc]
         batch_size: int | None = None,
         **options: Any,
     ) -> None:
-        from ..scheduling.schedule import cyclic
-
         if isinstance(schedule, dict):
             schedule = cyclic(**schedule)
         self._loop, self._batch_size = Loop(logdir, {"schedule": schedule, **options}), batch_size

@@ -6,6 +6,7 @@ a mesh that was flattened, as `mesh_dp_tp`). A rank's coordinate is its place in
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from .rank_info import is_distributed
@@ -36,10 +37,9 @@ def current_coordinates() -> dict[str, int]:
     """Return this process's coordinates; empty without a mesh, or if this torch stores its groups elsewhere."""
     if not is_distributed():
         return {}
-    from torch.distributed import distributed_c10d, get_rank
-
-    world = getattr(distributed_c10d, "_world", None)
+    dist = sys.modules["torch.distributed"]
+    world = getattr(dist.distributed_c10d, "_world", None)
     ranks_of = dict(getattr(world, "pg_group_ranks", {}))
     # Groups that this rank isn't in are represented by a number.
     groups = ((getattr(group, "group_desc", ""), indices) for group, indices in ranks_of.items())
-    return coordinates(((str(description), indices) for description, indices in groups), get_rank())
+    return coordinates(((str(description), indices) for description, indices in groups), dist.get_rank())

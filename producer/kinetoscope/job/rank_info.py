@@ -67,8 +67,7 @@ def current_rank_info() -> RankInfo:
     from_launcher = rank_info_from(os.environ)
     if not is_distributed():
         return from_launcher
-    import torch.distributed as dist
-
+    dist = sys.modules["torch.distributed"]
     return RankInfo(dist.get_rank(), dist.get_world_size(), from_launcher.local_rank, from_launcher.node_rank)
 
 

@@ -53,7 +53,7 @@ class EventFile:
     """
 
     def __init__(self, folder: PathBelow, step: int = 0) -> None:
-        from tensorboard.compat.proto import event_pb2
+        from tensorboard.compat.proto import event_pb2, summary_pb2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
         folder.make()
@@ -61,7 +61,7 @@ class EventFile:
         with folder.open_folder() as open_folder:
             descriptor = open_folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._file: IO[bytes] = os.fdopen(descriptor, "wb")
-        self._records = RecordWriter(self._file)
+        self._records, self._event, self._summary = RecordWriter(self._file), event_pb2.Event, summary_pb2.Summary
         self._described: set[str] = set()
         session_start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         for fields in ({"file_version": "brain.Event:2"}, {"step": step, "session_log": session_start}):
@@ -69,16 +69,14 @@ class EventFile:
 
     def write(self, wall_time: float, step: int, values: dict[str, float]) -> None:
         """Add a point to each of the curves."""
-        from tensorboard.compat.proto import event_pb2, summary_pb2
-
-        summary = summary_pb2.Summary()
+        summary = self._summary()
         for tag, value in values.items():
             point = summary.value.add(tag=tag, simple_value=value)
             if tag not in self._described:
                 self._described.add(tag)
                 point.metadata.plugin_data.plugin_name = "scalars"
                 point.metadata.summary_description = _DESCRIPTIONS.get(tag, _PART)
-        event = event_pb2.Event(wall_time=wall_time, step=step, summary=summary)
+        event = self._event(wall_time=wall_time, step=step, summary=summary)
         self._records.write(event.SerializeToString())
 
     def flush(self) -> None:

@@ -24,7 +24,7 @@ from ..journal.status import rank_statuses
 from ..output.manifest import LOST, NAME
 from ..untrusted_files import read_json
 from .results import Result, result_of
-from .training import AFTER_WINDOW, BETWEEN, IN_WINDOW, STEPS
+from .steps import AFTER_WINDOW, BETWEEN, IN_WINDOW, STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

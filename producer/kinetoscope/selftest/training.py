@@ -11,25 +11,23 @@ import sys
 import time
 from threading import Thread
 
-STEPS = 13
-IN_WINDOW, AFTER_WINDOW, BETWEEN = 4, 5, 6
+import torch
+import torch.distributed as dist
+
+from .. import Tracer, cyclic
+from .steps import BETWEEN, STEPS
+
 _HANG_S, _LOOK_S = 600.0, 0.5
 RANKS_HANG_AFTER_S = 1.0
 
 
 def main(logdir: str, run: str) -> None:
     """Train."""
-    import torch
-
-    from .. import Tracer, cyclic
-
     Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     torch.set_num_threads(1)
     is_job = run == "ranks"
     rank = int(os.environ.get("RANK", "0"))
     if is_job:
-        import torch.distributed as dist
-
         dist.init_process_group("gloo")
     schedule = cyclic(wait=1, warmup=1, active=3, repeat=0)
     weights = torch.ones(32, 32)

@@ -97,8 +97,7 @@ def message(frame: FrameType | None) -> dict[str, Any] | None:
 def _global_rank(rank: object, group: Any, group_rank: object) -> int | None:
     if isinstance(rank, int) or not isinstance(group_rank, int):
         return rank if isinstance(rank, int) else None
-    import torch.distributed as dist
-
+    dist = sys.modules["torch.distributed"]  # whose call this is
     try:
         return group_rank if group is None else dist.get_global_rank(group, group_rank)
     except (ValueError, RuntimeError, KeyError):  # a group that was destroyed

@@ -8,6 +8,7 @@ its window; a rank's file is removed only after it is in the machine's file.
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import os
@@ -318,8 +319,6 @@ def _url(template: str | None, values: Mapping[str, Any]) -> str | None:
 
 def _completed_in(path: Path) -> int | None:
     """Return how many steps were complete when our recorder saved this trace."""
-    import gzip
-
     try:
         with path.open("rb") as file:
             is_packed = file.read(2) == b"\x1f\x8b"

@@ -1,0 +1,5 @@
+"""`python -m kinetoscope.demo`: a recorded training."""
+
+from . import main
+
+main()
