@@ -23,7 +23,10 @@ def diagnose(trace: Trace) -> list[Diagnostic]:
 
 @once_per_trace
 def _diagnostics(trace: Trace) -> tuple[Diagnostic, ...]:
-    diagnostics = [*trace.diagnostics, *(found for module in _modules(trace) for found in module.diagnose(trace))]
+    diagnostics = [
+        *trace.diagnostics,
+        *(diagnostic for module in _modules(trace) for diagnostic in module.diagnose(trace)),
+    ]
     return tuple(sorted(diagnostics, key=lambda diagnostic: LEVELS.index(diagnostic.level)))
 
 

@@ -25,9 +25,9 @@ def doubts(
         diagnostics: All diagnostics of the recording that have a fault.
         hidden_share: How much of the steps isn't in the recording, if that is to be said; else 0.
     """
-    reasons = [found.fault for found in diagnostics if found.fault and found.fault.is_not_shown]
+    reasons = [diagnostic.fault for diagnostic in diagnostics if diagnostic.fault and diagnostic.fault.is_not_shown]
     of_hidden = _missing_time(trace, reasons, hidden_share) if hidden_share else ""
-    others = [found for found in diagnostics if not (hidden_share and found.fault in reasons)]
+    others = [diagnostic for diagnostic in diagnostics if not (hidden_share and diagnostic.fault in reasons)]
     of_faults = Faults(Facts(trace), others).doubt(numbers) if numbers else ""
     return f"{of_faults} {of_hidden}".strip()
 

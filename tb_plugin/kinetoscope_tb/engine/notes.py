@@ -68,7 +68,7 @@ def doubt(trace: Trace, view: View) -> str:
     Views of several ranks' recordings have none: diagnostics of the run say what they lack.
     """
     diagnostics = _diagnostics_with_faults(trace)
-    faults = [found.fault for found in diagnostics if found.fault]
+    faults = [diagnostic.fault for diagnostic in diagnostics if diagnostic.fault]
     rests_on_hidden = "idle" in view.rests_on and any(fault.is_not_shown for fault in faults)
     hidden_share = _hidden_share(trace) if view.id in _OF_IDLE_TIME or rests_on_hidden else 0.0
     if not hidden_share and not any(fault.undermines & view.rests_on for fault in faults):
@@ -80,7 +80,7 @@ def doubt(trace: Trace, view: View) -> str:
 
 @once_per_recording
 def _diagnostics_with_faults(trace: Trace) -> tuple[Diagnostic, ...]:
-    return tuple(found for found in (*trace.diagnostics, *physics.diagnose(trace)) if found.fault)
+    return tuple(diagnostic for diagnostic in (*trace.diagnostics, *physics.diagnose(trace)) if diagnostic.fault)
 
 
 @once_per_recording

@@ -39,14 +39,15 @@ def name_mask(names: pl.Series, is_meant: Callable[[str], bool]) -> NDArray[np.b
 @once_per_recording
 def is_operator(trace: Trace) -> NDArray[np.bool_]:
     """Of each row of host_events, whether it is an operator; nobody may change it."""
-    return _shared(trace.host_events["kind"] == "operator")
+    return _fixed_mask(trace.host_events["kind"] == "operator")
 
 
 @once_per_trace
 def is_operator_of_all(trace: Trace) -> NDArray[np.bool_]:
     """The same of each row of all_host_events."""
-    replayed = trace.replayed
-    return is_operator(trace) if replayed is None else _shared(replayed.host_events["kind"] == "operator")
+    if trace.replayed is None:
+        return is_operator(trace)
+    return _fixed_mask(trace.all_host_events["kind"] == "operator")
 
 
 @once_per_recording
@@ -70,7 +71,7 @@ def device_ends(trace: Trace) -> NDArray[np.int64]:
     return ends
 
 
-def _shared(column: pl.Series) -> NDArray[np.bool_]:
+def _fixed_mask(column: pl.Series) -> NDArray[np.bool_]:
     mask = np.array(column.to_numpy(), bool)  # a copy: the memory of Polars' arrays isn't counted as a result's
     mask.flags.writeable = False
     return mask
