@@ -107,12 +107,12 @@ def gather(values: NDArray[Any], rows: NDArray[np.signedinteger[Any]], missing: 
     """
     if not values.size:
         return np.full(rows.size, missing, values.dtype)
-    gathered, instead = np.empty(rows.size, values.dtype), np.array([missing], values.dtype)
+    values_of_rows, instead = np.empty(rows.size, values.dtype), np.array([missing], values.dtype)
     rows = rows.astype(np.int32, casting="same_kind", copy=False)
     columns = (np.ascontiguousarray(values).view(np.uint8), values.itemsize, rows, instead.view(np.uint8))
-    if _gather_values(*columns, gathered.view(np.uint8)) == NONE:
+    if _gather_values(*columns, values_of_rows.view(np.uint8)) == NONE:
         raise IndexError(f"row {rows.max()} of {values.size}")
-    return gathered
+    return values_of_rows
 
 
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -84,7 +84,7 @@ def path_stretches(trace: Trace, graph: Graph, parts: NDArray[np.int8]) -> pl.Da
     """The critical paths of all steps as STRETCHES; `parts` are the nodes' own_classes."""
     starts, ends = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
     last = np.arange(graph.nodes.step_ends.start, graph.nodes.step_ends.stop)
-    walk = graph.edges[:4], parts, last, starts, ends, *_places(trace, graph), LONG_NS
+    walk = graph.edges[:4], parts, last, starts, ends, *_places_of_delays(trace, graph), LONG_NS
     count = _find_stretches(*walk, tuple(np.empty(0, dtype) for dtype in _STRETCH))
     columns = tuple(np.empty(count, dtype) for dtype in _STRETCH)
     _find_stretches(*walk, columns)
@@ -100,11 +100,11 @@ _STRETCH = (np.int64, np.int64, np.int8, np.int32, np.int32, np.bool_)
 def events_of_nodes(trace: Trace, graph: Graph, node: Rows) -> tuple[Rows, Rows, Rows, Rows]:
     """Where the delays of some nodes are: the columns host_event, launch, device_event and thread of PATH."""
     event, call, row, thread = (np.empty(node.size, np.int32) for _ in range(4))
-    _find_node_events(node, graph.edges[:3], *_places(trace, graph), (event, call, row, thread))
+    _find_node_events(node, graph.edges[:3], *_places_of_delays(trace, graph), (event, call, row, thread))
     return event, call, row, thread
 
 
-def _places(trace: Trace, graph: Graph) -> tuple[Any, ...]:
+def _places_of_delays(trace: Trace, graph: Graph) -> tuple[Any, ...]:
     """What compiled functions take to say where the delay of a node is."""
     boundaries, in_call = graph.nodes.boundaries, sum(1 << kind for kind in IN_CALLS)
     columns = (trace.device_events["launch"], trace.launches["host"], trace.launches["thread"])
