@@ -40,12 +40,12 @@ golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those t
 crawl: $(VENV)/develop.installed  ## look for faults on every page of all recordings, in Chromium; make test does a tenth of them
 	KINETOSCOPE_CRAWL_EVERY=1 $(BIN)/python -m pytest tests/browser/test_crawl.py $(ARGS)
 
-fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, and the same numbers in all answers; CASES=… and FIRST=… choose others
+fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, the same numbers in all answers, and laws on more random traces; CASES=… and FIRST=… choose others
 	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)
 	POLARS_MAX_THREADS=1 KINETOSCOPE_LIBRARY=$(CHECKED) \
 	    KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
-	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/oracle/test_same_everywhere.py \
-	    tests/oracle/test_recording_faults.py $(ARGS)
+	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/property \
+	    tests/oracle/test_same_everywhere.py tests/oracle/test_recording_faults.py $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder tests/torture $(ARGS)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
+
+from browser.accessibility import violations
 
 if TYPE_CHECKING:
     from browser.app import App
@@ -97,7 +98,7 @@ def test_the_base_s_curve_is_drawn_too_on_the_same_scale(app: App, artifacts: Pa
     new, base = (page.locator(".curves").nth(at).locator("svg text").all_text_contents() for at in (0, 1))
     assert new == base != []
     page.screenshot(path=artifacts / "compared-memory.png")
-    assert Axe().run(page).violations_count == 0
+    assert not violations(page)
 
 
 def test_the_overview_lays_both_average_steps_over_each_other(app: App, artifacts: Path):
@@ -118,7 +119,7 @@ def test_the_function_that_makes_the_host_take_longer_is_named(app: App, artifac
     expect(answer).not_to_contain_text("Largest change")  # which is that function
     expect(page.locator(".changes tbody tr").first).to_contain_text("check_labels (data.py)")
     page.screenshot(path=artifacts / "compared-function.png")
-    assert Axe().run(page).violations_count == 0
+    assert not violations(page)
 
 
 def test_the_difference_of_the_step_is_a_sentence_bars_and_terms_that_open_on_both_sides(app: App, artifacts: Path):
@@ -164,11 +165,10 @@ def test_a_base_that_cannot_be_read_says_why(app: App):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_comparing_is_accessible(app: App, artifacts: Path, scheme: str):
     app.page.emulate_media(color_scheme=scheme)
-    violations = {}
+    broken = {}
     for view in ("overview", "operators", "environment", "gpus", "steps"):
         page = app.open(view, **TRACE, **BASE)
         page.screenshot(path=artifacts / f"compared-{view}-{scheme}.png")
-        results = Axe().run(page)
-        if results.violations_count:
-            violations[view] = results.generate_report()
-    assert not violations
+        if found := violations(page):
+            broken[view] = found
+    assert not broken

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, Route, expect
 
+from browser.accessibility import violations
 from browser.app import App
 from browser.traces import backwards
 
@@ -24,8 +24,7 @@ def screenshot(page: Page, path: Path) -> None:
     page.get_by_role("region", name="Event at byte").scroll_into_view_if_needed()
     page.screenshot(path=path)
     assert page.locator(".row-drawer").evaluate("box => box.scrollWidth <= box.clientWidth")
-    results = Axe().run(page)
-    assert results.violations_count == 0, results.generate_report()
+    assert not violations(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from browser.accessibility import violations
 from browser.app import App
 from contract.opening import opening
 from contract.test_history import RUNS, SLOWER_AT, write_run
@@ -40,7 +40,7 @@ def test_a_change_is_a_sentence_a_line_and_a_row_that_opens_its_run(
         expect(page.locator(".run-chart circle")).to_have_count(RUNS)
         expect(page.locator(".run-chart")).to_contain_text(f"run {SLOWER_AT + 1}: +6 %")
         page.screenshot(path=artifacts / f"history-{scheme}.png")
-        assert Axe().run(page).violations_count == 0
+        assert not violations(page)
         page.locator(".run-chart circle").nth(SLOWER_AT).click()
         app.settle()
         drawer = page.get_by_role("region", name="Details of a row of Runs")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from browser.accessibility import violations
 from browser.app import App, watched
 from browser.traces import REPOSITORY
 from contract.running import Server, serving
@@ -270,10 +270,10 @@ def test_every_entry_is_accessible(visit: Any, place: dict[str, str], scheme: st
     me = visit(place)
     me.page.emulate_media(color_scheme=scheme)
     entries = me.page.get_by_role("navigation", name="Views").locator("> ul button")
-    violations = {}
+    broken = {}
     for at in range(entries.count()):
         entries.nth(at).click()
         me.app.settle()
-        for each in Axe().run(me.page).response["violations"]:
-            violations[f"{me.page.url} {each['id']}"] = [node["html"][:200] for node in each["nodes"]]
-    assert not violations
+        if found := violations(me.page):
+            broken[me.page.url] = found
+    assert not broken

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from browser.accessibility import violations
 from browser.app import ENTRY, App, HeldResponses, address
 from browser.timeline_page import Drawn, range_of
 
@@ -313,7 +313,7 @@ def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, arti
         "workers": {**PLACE, "ranks": "rank1"},
         "broken-worker": {"run": "half", "worker": "rank0", "span": "5", "ranks": "rank1"},
     }
-    violations = {}
+    broken = {}
     for name, place in places.items():
         page = app.open("timeline", **place)
         if name == "details":
@@ -324,10 +324,9 @@ def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, arti
         if name == "workers":
             page.get_by_role("button", name="2 of 2 workers").click()
         page.screenshot(path=artifacts / f"timeline-{name}-{scheme}.png")
-        results = Axe().run(page)
-        if results.violations_count:
-            violations[name] = results.generate_report()
-    assert not violations
+        if found := violations(page):
+            broken[name] = found
+    assert not broken
 
 
 def area(page: Page) -> Locator:

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
+from browser.accessibility import violations
 from browser.app import App, HeldResponses
 from browser.timeline_page import rests
 from browser.traces import sources
@@ -170,8 +170,7 @@ def test_search_results_are_accessible(app: App, artifacts: Path, scheme: str):
         page = app.open("timeline", **PLACE, find=json.dumps(find))
         expect(count(page)).to_contain_text("result")
         page.screenshot(path=artifacts / f"timeline-{name}-{scheme}.png")
-        results = Axe().run(page)
-        assert results.violations_count == 0, results.generate_report()
+        assert not violations(page)
 
 
 def test_the_timeline_opens_where_the_row_s_slices_are(app: App):

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from axe_playwright_python.base import AxeResults
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from browser.accessibility import violations
 from browser.app import ENTRY, FAULTS, App, address
 from browser.traces import sources
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from playwright.sync_api import BrowserContext, Page
 
 
@@ -56,29 +57,28 @@ class View:
     def __init__(self, app: App, context: BrowserContext, artifacts: Path) -> None:
         self.page = app.page
         self._devices, self._artifacts = context.new_cdp_session(app.page), artifacts
-        self.page.evaluate(Axe().axe_script)  # once: the page isn't loaded again
-        self.faults: dict[tuple[str, str], object] = {}
+        self.faults: dict[tuple[str, str], Sequence[str]] = {}
 
     def window(self, width: int, height: int, zoom: int) -> None:
         """Change the window, and how many of its pixels are one of the page."""
         size = {"width": width, "height": height, "deviceScaleFactor": zoom}
         self._devices.send("Emulation.setDeviceMetricsOverride", {**size, "mobile": False})
 
-    def look(self, view: str, how: str, rules: list[str] | None = None) -> None:
-        """Keep a picture and the rules of accessibility that it breaks: of all rules, or of these."""
-        self.page.screenshot(path=self._artifacts / f"{view}-{how}.png")
-        options = {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})}
-        results = AxeResults(self.page.evaluate("options => axe.run(options)", options))
-        if results.violations_count:
-            self.faults[view, how] = results.generate_report()
+    def look(self, view: str, how: str, rules: Sequence[str] = ()) -> None:
+        """Keep the rules of accessibility that it breaks: of all rules, or of these."""
+        self._keep(violations(self.page, rules), view, how)
 
     def look_at_narrow_windows(self, view: str, run: str) -> None:
         for how, window in NARROW.items():
             self.window(*window)
-            if faults := self.page.evaluate(FAULTS, False):
-                self.faults[f"{view} of {run}", how] = faults
-            self.page.screenshot(path=self._artifacts / f"{view}-{how}.png")
+            self._keep(self.page.evaluate(FAULTS, False), f"{view} of {run}", how)
         self.window(*WIDE)
+
+    def _keep(self, faults: Sequence[str], view: str, how: str) -> None:
+        """Note them if there are any, and take a picture of the page."""
+        if faults:
+            self.faults[view, how] = faults
+            self.page.screenshot(path=self._artifacts / f"{view}-{how}.png")
 
 
 WIDE = (1360, 860, 1)
@@ -113,14 +113,13 @@ def test_cards_and_sheets_are_accessible(app: App, artifacts: Path, scheme: str)
     app.page.emulate_media(color_scheme=scheme)
     page = app.open("kernels", run="cpu_only")
     page.screenshot(path=artifacts / f"missing-{scheme}.png")
-    assert Axe().run(page).violations_count == 0
+    assert not violations(page)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
-    assert Axe().run(page).violations_count == 0
+    assert not violations(page)
     page = app.open("kernels", run="made", row="0", open="1")
     expect(page.locator(".row-drawer")).to_be_visible()
-    results = Axe().run(page)
-    assert results.violations_count == 0, results.generate_report()
+    assert not violations(page)
 
 
 def test_what_a_trace_says_is_never_markup(app: App):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from browser.accessibility import violations
 from browser.app import ENTRY, App, address, watched
 from browser.traces import training, write
 from contract.running import serving
@@ -63,7 +63,7 @@ def test_a_run_that_ended_badly_begins_with_why(page: Page, site: tuple[str, lis
         expect(minutes.nth(2)).to_contain_text("16 GiB")
         expect(page.locator(".curves .point text")).to_contain_text("checkpoint on ranks 0–3: ")
         expect(page.locator(".curves text.name")).to_have_text(["Rank 1", "Rank 3", "Rank 2", "Rank 0"])
-        assert not Axe().run(page).response["violations"]
+        assert not violations(page)
 
 
 def test_a_job_that_left_no_trace_has_a_page_that_says_why(page: Page, site: tuple[str, list[JournalWriter]]) -> None:
@@ -76,7 +76,7 @@ def test_a_job_that_left_no_trace_has_a_page_that_says_why(page: Page, site: tup
         expect(page.get_by_role("region", name="Why it ended")).to_contain_text(SENTENCE)
         expect(page.get_by_role("navigation", name="Views").get_by_role("button")).to_have_text(["Why it endedg w"])
         expect(page.get_by_role("table", name="Ranks").get_by_role("row")).to_have_count(5)
-        assert not Axe().run(page).response["violations"]
+        assert not violations(page)
         runs.select_option(label="damaged (no trace)")
         expect(page.get_by_role("heading", name="This run has no trace")).to_be_visible()
         runs.select_option(label="dead")

@@ -2,13 +2,14 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
 from kinetoscope_tb.views.overview.activity_strip import PARTS
 from support.build import TraceBuilder
+from support.examples import examples
 from support.real_traces import FOLDER, MISSING
 from support.strategies import builders
 
@@ -34,7 +35,7 @@ def test_columns_of_real_traces_add_up_too(name):
     check(read(str(FOLDER / "single" / name)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(builders(), st.integers(0, 100), st.integers(0, 100))
 def test_columns_add_up_to_their_length_and_to_the_idle_view_and_a_part_has_what_lies_in_it(builder, start, length):
     trace = builder.build()

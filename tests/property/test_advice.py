@@ -1,15 +1,16 @@
 """What holds of advice about every trace."""
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.views import VIEWS
+from support.examples import examples
 from support.strategies import builders
 
 _LAST = ("nothing_to_fix", "nothing_timed", "device_not_recorded", "graph_capture")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(builders())
 def test_what_holds_of_the_advice_about_any_trace(builder):
     trace = builder.build()

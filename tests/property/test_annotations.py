@@ -1,11 +1,12 @@
 """Annotations against a slow re-implementation that looks at one range and one instant after the other."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
+from support.examples import examples
 from support.strategies import builders
 
 
@@ -32,7 +33,7 @@ def chain(trace, row):
     return rows
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(annotated())
 def test_gpu_times_are_those_of_each_instant_of_the_work_launched_inside(builder):
     trace = builder.build()

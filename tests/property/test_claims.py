@@ -23,6 +23,7 @@ from kinetoscope_tb.engine.answers import cached_frames
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
+from support.examples import examples
 from support.simulated import Truth, run_of, simulated
 from support.strategies import builders
 
@@ -79,7 +80,7 @@ def test_without_names_of_operators_claims_about_kernels_stay_and_no_others_appe
     assert {claim.rule for claim in claims(nameless)} <= {claim.rule for claim in claims(whole)}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(builders())
 def test_names_of_operators_change_no_claim_about_the_kernels_of_any_recording(builder):
     recording = json.loads(builder.text())
@@ -104,7 +105,7 @@ def without_numbers(trace):
     return sorted((claim.rule, claim.confidence, claim.saving_ns, claim.size_ns) for claim in claims(trace))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(builders(), st.permutations([0, 1]))
 def test_numbers_of_devices_change_no_claim(builder, numbers):
     recording = json.loads(builder.text())
@@ -205,7 +206,7 @@ def test_no_part_of_a_claim_saves_more_than_other_ranks_leave_of_it(path, wait_f
     hold_bounds_of_others(trace_of(events_of(path)), wait_frac, most_frac)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(builders(), st.floats(0, 1), st.floats(0, 1))
 def test_no_part_of_a_claim_saves_more_than_other_ranks_leave_in_any_recording(builder, wait_frac, most_frac):
     hold_bounds_of_others(builder.build(), wait_frac, most_frac)
@@ -216,7 +217,7 @@ def test_half_saves_no_more_than_all_of_it_and_that_no_more_than_the_claim(path)
     hold_bounds(trace_of(events_of(path)))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(builders())
 def test_half_saves_no_more_than_all_in_any_recording(builder):
     hold_bounds(builder.build())

@@ -4,7 +4,7 @@ import math
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.compare.changes import MOST, changes
@@ -14,9 +14,10 @@ from kinetoscope_tb.compare.statistics import quantile
 from kinetoscope_tb.errors import BadParameter
 from kinetoscope_tb.measures.time.step_subset import counted_steps, rows_of_steps
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
+from support.examples import examples
 from support.strategies import builders
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 flat = st.sampled_from(["operators", "operators_by_shape", "kernels", "kernels_by_op", "overview", "health", "gpus"])
 OPPOSITE = {"base": "new", "new": "base", None: None}
 

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 import polars as pl
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
@@ -19,11 +19,12 @@ from kinetoscope_tb.measures.recording.usual_step import UsualStep
 from kinetoscope_tb.trace.results import bytes_of
 from kinetoscope_tb.views import VIEWS
 from support import programs
+from support.examples import examples
 from support.graph_delays import class_of_lag, lags, own_delays
 from support.programs import Launch, Op, Sync, Wait
 from support.strategies import builders
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 streams = st.integers(7, 9)
 lengths = st.integers(1, 400)
 parts = st.one_of(
@@ -163,7 +164,7 @@ def nodes_named(trace, graph, name):
     return is_named(trace, EventRows.of_nodes(trace, graph), name).to_numpy()
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(program_lists, st.sampled_from(["aten::a", "gemm", "norm"]), st.sampled_from([10, 50, 100]))
 @example([Launch("gemm", 7, 100), Wait(8, 7), Launch("norm", 8, 50), Sync(8), Op("aten::a", 10)], "gemm", 50)
 def test_what_would_be_saved_is_what_the_faster_program_takes_less(program, name, percent):

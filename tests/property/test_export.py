@@ -15,6 +15,7 @@ from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from support.build import TraceBuilder
+from support.examples import examples
 from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
@@ -57,6 +58,7 @@ def nests(spans):
     )
 
 
+@examples(100)
 @given(builders(), WINDOWS, CHOSEN)
 def test_each_slice_of_the_range_is_written_once_and_nests_on_its_thread(builder, window, extras):
     trace = builder.build()
@@ -75,6 +77,7 @@ def test_each_slice_of_the_range_is_written_once_and_nests_on_its_thread(builder
     assert {e["pid"] for e in events} == {e["pid"] for e in events if e["name"] == "process_name"}
 
 
+@examples(100)
 @given(builders(), CHOSEN)
 def test_our_own_reader_finds_the_same_slices_of_the_same_categories(builder, extras):
     trace = builder.build()
@@ -95,6 +98,7 @@ def categorised(trace, made):
     )
 
 
+@examples(100)
 @given(st.lists(builders(), min_size=2, max_size=3), st.data())
 def test_workers_lie_on_one_clock_in_processes_of_their_own(some, data):
     traces = [builder.build() for builder in some]
@@ -118,6 +122,7 @@ def test_workers_lie_on_one_clock_in_processes_of_their_own(some, data):
     assert all(e["ts"] >= 0 for e in events if "ts" in e)
 
 
+@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 200), st.integers(1, 90)), min_size=20, max_size=120))
 def test_any_number_of_slices_may_overlap_in_part(spans):
     builder = TraceBuilder()

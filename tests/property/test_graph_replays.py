@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.op_calls import UNATTRIBUTED, operator_table
 from kinetoscope_tb.measures.graphs.replayed_kernels import each_replayed_kernel, replayed_kernels
 from kinetoscope_tb.measures.python.call_stacks import Stacks
 from kinetoscope_tb.trace import Trace
+from support.examples import examples
 from support.graphs import DIALECTS, WORKS, Dialect, GraphRecording, Work, joined, kernels_of, stack_of, truth
 
 _GRAPHS = st.lists(WORKS, min_size=1, max_size=4, unique_by=lambda work: tuple(kernels_of(work)))
@@ -35,7 +36,7 @@ def _found(trace: Trace) -> list[tuple[str | None, str | None, str | None]]:
     return each_replayed_kernel(trace).select("op", "input_shapes", "module").rows()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(_NAMED, _GRAPHS, st.integers(1, 4))
 def test_a_capture_names_each_replayed_kernel(dialect: Dialect, graphs: list[Work], iterations: int) -> None:
     trace = joined(_replays(dialect, graphs, iterations).builder.build(), _captures(dialect, graphs))
@@ -44,7 +45,7 @@ def test_a_capture_names_each_replayed_kernel(dialect: Dialect, graphs: list[Wor
     assert set(each_replayed_kernel(trace)["confidence"]) == {"high"}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(_GRAPHS, st.integers(1, 4))
 def test_a_capture_without_names_explains_as_many_numbered_graphs(graphs: list[Work], iterations: int) -> None:
     dialect: Dialect = "cuda node ids"
@@ -64,7 +65,7 @@ def _replayed_stacks(trace: Trace) -> list[str | None]:
     return added.filter(pl.col("kind") == "operator")["call_stack"].cast(pl.String).to_list()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(_GRAPHS, st.integers(1, 3))
 def test_replays_have_the_call_stacks_of_a_capture_without_their_text(graphs: list[Work], iterations: int) -> None:
     plain = _replays("rocm", graphs, iterations).builder.build()
@@ -73,7 +74,7 @@ def test_replays_have_the_call_stacks_of_a_capture_without_their_text(graphs: li
     assert rebuilt == written == iterations * [stack_of(operator) for work in graphs for operator in work]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(WORKS, st.integers(1, 4))
 def test_replays_of_a_capture_without_stacks_have_that_of_their_launch(work: Work, iterations: int) -> None:
     recording = GraphRecording("rocm")
@@ -89,7 +90,7 @@ def test_replays_of_a_capture_without_stacks_have_that_of_their_launch(work: Wor
     assert stacks.texts(stacks.number) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.sampled_from(DIALECTS), WORKS.filter(lambda work: len(kernels_of(work)) >= 4), st.booleans())
 def test_replays_have_the_call_stacks_of_eager_work_without_their_text(
     dialect: Dialect, work: Work, is_eager: bool
@@ -101,7 +102,7 @@ def test_replays_have_the_call_stacks_of_eager_work_without_their_text(
         assert _replayed_stacks(joined(recording.replayed(work, 1).builder.build())) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.sampled_from(DIALECTS), WORKS.filter(lambda work: len(kernels_of(work)) >= 4), st.integers(1, 3))
 def test_eager_work_of_the_same_recording_explains_a_graph(dialect: Dialect, work: Work, iterations: int) -> None:
     recording = GraphRecording(dialect).eager(work)
@@ -112,7 +113,7 @@ def test_eager_work_of_the_same_recording_explains_a_graph(dialect: Dialect, wor
     assert set(each_replayed_kernel(trace)["provenance"]) == {"eager"}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(_GRAPHS, st.integers(1, 3))
 def test_no_time_is_lost_or_counted_twice(graphs: list[Work], iterations: int) -> None:
     plain = _replays("rocm", graphs, iterations).builder.build()
@@ -127,7 +128,7 @@ def test_no_time_is_lost_or_counted_twice(graphs: list[Work], iterations: int) -
     assert joined(plain).replayed is None
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(WORKS.filter(lambda work: len(kernels_of(work)) >= 20), st.data())
 def test_a_replay_that_differs_is_aligned(work: Work, data: st.DataObject) -> None:
     """Kernels that only the replay runs have no operator; all others keep theirs."""
@@ -140,7 +141,7 @@ def test_a_replay_that_differs_is_aligned(work: Work, data: st.DataObject) -> No
     assert found[:place] + found[place + 1 :] == expected
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(_GRAPHS, st.integers(1, 3))
 def test_the_order_of_captures_and_unrelated_ones_change_nothing(graphs: list[Work], iterations: int) -> None:
     plain = _replays("rocm", graphs, iterations).builder.build()

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.intervals import exclusive_lengths, union
@@ -14,9 +14,10 @@ from kinetoscope_tb.trace import Trace
 from kinetoscope_tb.views import VIEWS
 from support import oracle
 from support.build import TraceBuilder
+from support.examples import examples
 from support.strategies import builders, intervals
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 def pairs(items):

@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.downsample import corners
@@ -20,9 +20,10 @@ from kinetoscope_tb.names.kernels import is_data_loading, step_number
 from kinetoscope_tb.views import VIEWS
 from support import oracle
 from support.build import TraceBuilder
+from support.examples import examples
 from support.strategies import builders, lengths, times
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 SHORT = 6  # instead of QUEUED_NS: the random times are short
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.advice.advice import advice
@@ -13,6 +13,7 @@ from kinetoscope_tb.arrays.intervals import length_within
 from kinetoscope_tb.measures.calls.kernel_work import KernelWork
 from kinetoscope_tb.measures.time.breakdown import intervals_of
 from kinetoscope_tb.views.device.operator_efficiency import operator_efficiency
+from support.examples import examples
 from support.machine import A100, US, V100, Machine
 
 OF_KERNELS = {
@@ -76,7 +77,7 @@ def traces(draw):
     return machine.steps(step, draw(st.integers(1, 3)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(traces())
 def test_what_holds_of_advice_about_any_kernels(trace):
     facts = Facts(trace)

@@ -4,16 +4,17 @@ from collections import Counter
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.launch_outcomes import launch_outcomes
 from kinetoscope_tb.measures.time.duration_bins import histogram
 from kinetoscope_tb.views import VIEWS
 from support import oracle
+from support.examples import examples
 from support.strategies import builders
 
-few = settings(max_examples=60, deadline=None)
+few = examples(60)
 
 
 def spans(frame):

@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.memory.allocations import FATES, alive_at, allocations
@@ -12,9 +12,10 @@ from kinetoscope_tb.measures.memory.levels import device_memories
 from kinetoscope_tb.views import VIEWS
 from support import oracle
 from support.build import TraceBuilder
+from support.examples import examples
 from support.strategies import builders
 
-few = settings(max_examples=80, deadline=None)
+few = examples(80)
 
 requests = st.tuples(
     st.integers(0, 3),  # which address

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.critical_path.classes import CLASSES
@@ -13,8 +13,9 @@ from kinetoscope_tb.distributed.model import CALLS, GROUPS, STEPS, TRAFFIC, Summ
 from kinetoscope_tb.distributed.path.paths import PARTS, Paths
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.views import RUN_VIEWS
+from support.examples import examples
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 NONE = -1
 USED = (CLASSES.index("computation"), CLASSES.index("data loading"))
 lengths = st.integers(0, 5_000)

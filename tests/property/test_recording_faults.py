@@ -2,7 +2,7 @@
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.advice.advice import advice
@@ -10,6 +10,7 @@ from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.diagnostics import physics
 from kinetoscope_tb.diagnostics.diagnose import diagnose
 from support.build import TraceBuilder
+from support.examples import examples
 from support.machine import US, Machine
 from support.strategies import builders
 
@@ -18,7 +19,7 @@ def summary(trace):
     return [(d.rule, d.count, d.fault and (d.fault.clause, d.fault.affected_ns)) for d in physics.diagnose(trace)]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(builders(), st.sampled_from([1, 1_000, 1_000_000]))
 def test_no_check_raises_and_no_fault_affects_more_than_there_is(builder, scale):
     for event in builder.events:
@@ -37,7 +38,7 @@ def test_no_check_raises_and_no_fault_affects_more_than_there_is(builder, scale)
             assert diagnostic.rule == "copies_too_fast" or 0 <= (fault.affected_ns or 0) <= max(length, 0)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(builders(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(builder, shuffler):
     before = summary(builder.build())
@@ -45,7 +46,7 @@ def test_the_order_of_rows_changes_nothing(builder, shuffler):
     assert summary(builder.build()) == before
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(builders())
 def test_a_faultless_recording_is_judged_as_if_nothing_was_checked(builder):
     trace = builder.build()
@@ -58,7 +59,7 @@ def test_a_faultless_recording_is_judged_as_if_nothing_was_checked(builder):
         assert {a.rule for a in advice(facts, diagnostics)} <= rules
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=6, unique=True), st.integers(0, 2**16))
 def test_more_lost_kernels_are_never_less_doubtful(losses, seed):
     machine = Machine()

@@ -4,17 +4,18 @@ from functools import cache
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import NONE
 from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.path import critical_path
 from kinetoscope_tb.critical_path.segments import MOST_ENDS, segments
+from support.examples import examples
 from support.graph_delays import lags, own_delays
 from support.strategies import builders
 
-few = settings(max_examples=30, deadline=None)
+few = examples(30)
 NOBODY = np.empty(0, np.int64)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.serving.iterations import server_iterations
@@ -13,10 +13,11 @@ from kinetoscope_tb.names.kernel_families import FAMILIES
 from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
+from support.examples import examples
 from support.server import DIALECTS, PHASES, Server
 from support.strategies import builders
 
-few = settings(max_examples=40, deadline=None)
+few = examples(40)
 CAUSES = ["host_late", "launch_latency", "dependency", "blocked_copy", "graph_launch", "not_shown", "unexplained"]
 
 

@@ -3,15 +3,16 @@
 from collections import Counter, defaultdict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from kinetoscope_tb.measures.time.idle_causes import hidden_work
 from kinetoscope_tb.views import VIEWS
 from support import slow_tables as slow
+from support.examples import examples
 from support.strategies import builders
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(builders())
 def test_every_table(builder):
     trace, recording = builder.build(), slow.Recording(builder)

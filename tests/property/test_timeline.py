@@ -12,6 +12,7 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import FRAMES
 from kinetoscope_tb.timeline.core.pyramid import Pyramid, Rows, batch_bytes
 from support.build import TraceBuilder
+from support.examples import examples
 from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.slow_timeline import decoded, tile
@@ -34,6 +35,7 @@ def built(slices):
     return trace.build()
 
 
+@examples(100)
 @given(SLICES)
 def test_every_slice_of_the_trace_is_in_one_lane_alone(slices):
     trace = built(slices)
@@ -56,6 +58,7 @@ def test_every_slice_of_the_trace_is_in_one_lane_alone(slices):
             assert made.start_ns[parent] <= made.start_ns[number] <= end[number] <= end[parent]
 
 
+@examples(100)
 @given(builders())
 def test_a_projected_annotation_spans_the_work_launched_inside_on_one_stream(builder):
     trace = builder.build()

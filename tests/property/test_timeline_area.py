@@ -18,6 +18,7 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.counters.counters import Counter as Curve
 from kinetoscope_tb.timeline.counters.counters import counters
+from support.examples import examples
 from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
@@ -147,6 +148,7 @@ def cells(table):
     return {tuple(row[name] for name in names): tuple(row[name] for name in amounts) for row in table.to_dicts()}
 
 
+@examples(100)
 @given(builders(), recorded_spans, areas())
 def test_what_holds_of_any_area(builder, spans, where):
     trace = with_spans(builder, spans)

@@ -13,6 +13,7 @@ from kinetoscope_tb.timeline.core.model import CATEGORIES
 from kinetoscope_tb.timeline.core.pyramid import batch_bytes
 from kinetoscope_tb.timeline.search.search import parse_find, search
 from kinetoscope_tb.views import VIEWS
+from support.examples import examples
 from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.slow_timeline import decoded, tile
@@ -62,6 +63,7 @@ def test_rows_of_views_of_real_traces_have_as_many_slices_as_they_say(path):
     assert_rows_of_views_have_as_many_slices_as_they_say(trace, timeline(trace))
 
 
+@examples(100)
 @given(
     builders(),
     st.sampled_from(["mm", "a", "", "aten -mm", "re:^a", "k"]),

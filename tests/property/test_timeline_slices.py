@@ -10,6 +10,7 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.timeline.details.details import details
 from kinetoscope_tb.timeline.details.links import launched_work, open_at
 from support.build import TraceBuilder
+from support.examples import examples
 from support.read_once import read_once
 from support.real_traces import FOLDER, of_each_program
 from support.strategies import builders
@@ -47,6 +48,7 @@ def begins_in(other, one):
     return other["thread"] == one["thread"] and one["start_ns"] <= other["start_ns"] < end
 
 
+@examples(100)
 @given(builders(), st.integers(0, 3), st.integers(0, 90))
 def test_what_holds_of_the_slices_of_any_trace(builder, thread, at):
     trace = builder.build()
@@ -121,6 +123,7 @@ def with_modules(calls):
     return trace.build()
 
 
+@examples(100)
 @given(CALLS)
 def test_work_belongs_to_the_module_that_the_table_of_modules_counts_it_for(calls):
     trace = with_modules(calls)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.measures.calls.call_tree import WITHIN
@@ -14,9 +14,10 @@ from kinetoscope_tb.views.host.operators import operators
 from kinetoscope_tb.views.host.python_calls import python_calls
 from support import tree_oracle
 from support.build import TraceBuilder
+from support.examples import examples
 from support.strategies import correlations, lengths, threads, times
 
-few = settings(max_examples=150, deadline=None)
+few = examples(150)
 FORWARD_THREAD = 1  # torch numbers nodes per thread, and the oracle knows of one
 
 

@@ -6,13 +6,14 @@ import gzip
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.reader import read, read_blocks
 from kinetoscope_tb.trace import Trace
 from support.build import TraceBuilder
+from support.examples import examples
 
 SMALL = (
     "single/hta_backward_thread.json",
@@ -58,7 +59,7 @@ def draw_text(data, traces):
     return data.draw(st.sampled_from(texts(traces)))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_any_prefix_gives_its_complete_events_or_an_error(data, traces):
     text = draw_text(data, traces)
@@ -71,7 +72,7 @@ def test_any_prefix_gives_its_complete_events_or_an_error(data, traces):
             assert {diagnostic.rule for diagnostic in trace.diagnostics} & {"truncated", "damaged_events"}
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(data=st.data())
 def test_a_flipped_byte_costs_few_events_and_never_raises_anything_else(data, traces):
     undamaged = draw_text(data, traces)
@@ -84,7 +85,7 @@ def test_a_flipped_byte_costs_few_events_and_never_raises_anything_else(data, tr
     assert trace.meta.events >= whole_trace(undamaged).meta.events - 3, trace.diagnostics
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(data=st.data())
 def test_deleted_and_overwritten_ranges_never_raise_anything_else(data, traces):
     text = draw_text(data, traces)
@@ -105,7 +106,7 @@ JSON_LIKE = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.one_of(st.binary(), JSON_LIKE.map(lambda parts: "".join(parts).encode())))
 @example(b'{"traceEvents":[' + b"[" * 100_000)
 @example(b'{"traceEvents":[' + b'{"a":' * 10_000)
@@ -121,7 +122,7 @@ SCALARS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     st.lists(
         st.fixed_dictionaries(
@@ -146,7 +147,7 @@ def test_any_json_values_give_a_trace_or_an_error(events):
     trace_or_error(json.dumps({"baseTimeNanoseconds": 10**18, "traceEvents": events}).encode())
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(data=st.data())
 def test_a_gzip_file_cut_or_damaged_anywhere_gives_a_trace_or_an_error(data, traces, tmp_path_factory):
     packed = bytearray(gzip.compress(draw_text(data, traces)))

@@ -2,11 +2,12 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kinetoscope_tb.reader import read_blocks
 from kinetoscope_tb.reader.preview import MOST_NAMES
+from support.examples import examples
 from support.strategies import builders
 
 OF_CATEGORY = {
@@ -55,7 +56,7 @@ def slow_preview(events):
     }
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(builder=builders(), again=st.integers(1, 12), size=st.integers(300, 5000), requested=st.lists(st.booleans()))
 def test_each_preview_holds_the_events_read_so_far_however_often_it_is_requested(builder, again, size, requested):
     builder.events *= again
