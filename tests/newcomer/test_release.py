@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from newcomer.installing import ROOT
 from support.native_build import native_build
@@ -112,6 +110,9 @@ def test_the_changelog_has_a_dated_section_and_a_new_empty_one(clone: Path, fold
 
 
 def test_the_bill_of_materials_is_valid_and_lists_what_is_in_the_page(folder: Path) -> None:
+    from cyclonedx.schema import SchemaVersion  # at the top it takes each process of pytest a second
+    from cyclonedx.validation.json import JsonStrictValidator
+
     text = (folder / "sbom.json").read_text(encoding="utf-8")
     bill = json.loads(text)
     assert JsonStrictValidator(SchemaVersion.from_version(bill["specVersion"])).validate_str(text) is None
