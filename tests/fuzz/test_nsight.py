@@ -45,7 +45,7 @@ def read_or_refused(path):
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_files_are_read_or_refused(group, export, tmp_path):
     whole = export.read_bytes()
-    for case in case_numbers(group, GROUPS, share=0.1):
+    for case in case_numbers(group, GROUPS, share=0.2):
         numbers = random.Random(case)
         data = bytearray(whole) if case % 2 else bytearray(damaged(whole, numbers))
         for _ in range(numbers.choice((1, 3, 30)) if case % 2 else 0):
@@ -58,7 +58,7 @@ def test_damaged_files_are_read_or_refused(group, export, tmp_path):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_odd_cells_are_read_or_refused(group, export, tmp_path):
-    for case in case_numbers(group, GROUPS, share=0.05):
+    for case in case_numbers(group, GROUPS, share=0.1):
         numbers = random.Random(case)
         path = tmp_path / f"rank{case}.sqlite"
         path.write_bytes(export.read_bytes())

@@ -55,7 +55,7 @@ def damaged(data, numbers):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_traces_are_read_or_refused(group):
-    for case in case_numbers(group, GROUPS, share=0.4):
+    for case in case_numbers(group, GROUPS):
         numbers = random.Random(case)
         data = damaged(numbers.choice(originals()), numbers)
         with named(case):
@@ -66,7 +66,7 @@ def test_damaged_traces_are_read_or_refused(group):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_gzip_is_read_or_refused(group, tmp_path):
-    for case in case_numbers(group, GROUPS, share=0.1):
+    for case in case_numbers(group, GROUPS, share=0.2):
         numbers = random.Random(case)
         data = damaged(gzip.compress(numbers.choice(originals()), numbers.randrange(10)), numbers)
         path = tmp_path / "rank0.pftrace.gz"

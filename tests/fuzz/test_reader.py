@@ -53,7 +53,7 @@ def texts(folder):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_traces_are_read_or_refused(group, traces):
-    for case in case_numbers(group, GROUPS, share=0.4):
+    for case in case_numbers(group, GROUPS):
         numbers = random.Random(case)
         data = damaged(numbers.choice(texts(traces)), numbers)
         with named(case):

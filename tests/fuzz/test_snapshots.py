@@ -55,7 +55,7 @@ def answer_or_refuse(data, numbers):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_damaged_snapshots_are_read_or_refused(group, files):
-    for case in case_numbers(group, GROUPS, share=0.4):
+    for case in case_numbers(group, GROUPS):
         numbers = random.Random(case)
         whole = numbers.choice(files)
         data = bytearray(damaged(whole, numbers) if case % 3 == 0 else whole)
@@ -68,7 +68,7 @@ def test_damaged_snapshots_are_read_or_refused(group, files):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_snapshots_with_other_opcodes_are_read_or_refused(group, codes):
-    for case in case_numbers(group, GROUPS, share=0.15):
+    for case in case_numbers(group, GROUPS, 0.3):
         numbers = random.Random(case)
         with named(case):
             answer_or_refuse(with_other_opcodes(numbers.choice(codes), numbers), numbers)
@@ -76,7 +76,7 @@ def test_snapshots_with_other_opcodes_are_read_or_refused(group, codes):
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_random_opcodes_are_a_value_or_refused(group):
-    for case in case_numbers(group, GROUPS, share=0.4):
+    for case in case_numbers(group, GROUPS):
         numbers = random.Random(case)
         body = bytes(numbers.choice(OPCODES) if numbers.random() < 0.9 else numbers.randrange(256) for _ in range(400))
         with named(case):

@@ -1,4 +1,4 @@
-"""The scenarios of `hanging.py` as one job: which ranks report that they hang, and how soon."""
+"""The scenarios of `hanging.py` as one job of torchrun: which ranks report that they hang, and how soon."""
 
 import json
 import sys
@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kinetoscope.journal.status import rank_statuses
-from support.processes import ended
+from support.processes import ended, started
 from support.waiting import wait_for
-from torture.scenarios import started_job
 
 JOBS = Path(__file__).with_name("hanging.py")
 STEP = 5
@@ -64,7 +63,8 @@ def has_gone_on(run):
 @contextmanager
 def hanging_jobs(folder):
     """Run all scenarios in a folder; the block begins once all of them stand still and the slow one goes on."""
-    process = started_job(8, JOBS, folder, NAMES)
+    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=8", "--master_port=0")
+    process = started(*torchrun, str(JOBS), str(folder), *NAMES)
     try:
         wait_for(lambda: all(path.exists() for path in reports(folder)) or process.poll() is not None, LIMIT_S)
         wait_for(lambda: has_gone_on(folder / SLOW) or process.poll() is not None, LIMIT_S)

@@ -1,4 +1,4 @@
-"""Ranks whose collectives stop, one job for each scenario: `forked_ranks.py 8 hanging.py FOLDER NAME…`.
+"""Ranks whose collectives stop, one job for each scenario: `torchrun --nproc_per_node=8 hanging.py FOLDER NAME…`.
 
 `run_scenarios` says how they run. A scenario's run is `FOLDER/NAME`; it has three ranks, unless WORLD_SIZES says others.
 """

@@ -1,4 +1,4 @@
-"""Two ranks that are slow for a while and healthy, a job each: `forked_ranks.py 2 healthy.py FOLDER NAME…`.
+"""Two ranks that are slow for a while and healthy, a job each: `torchrun --nproc_per_node=2 healthy.py FOLDER NAME…`.
 
 `run_scenarios` says how they run. A scenario's run is `FOLDER/NAME`. Work that lasts longer than the limit goes on when
 the test has asked about it: when the file `NAME.asked` is there.

@@ -1,4 +1,4 @@
-"""Runs scenarios of a job in processes of their own, so that each rank imports torch once for all of them, or not even that."""
+"""Runs scenarios of a job in processes of their own, so that each rank of torchrun imports torch once for all of them."""
 
 import multiprocessing
 import os
@@ -6,15 +6,6 @@ import signal
 import time
 import traceback
 from pathlib import Path
-
-from support.processes import started
-
-RANKS = Path(__file__).with_name("forked_ranks.py")
-
-
-def started_job(ranks, file, folder, names):
-    """Start a job of so many ranks, each of which calls `run_scenarios` with these names."""
-    return started(str(RANKS), str(ranks), str(file), str(folder), *names)
 
 
 def run_scenarios(folder, names, run):

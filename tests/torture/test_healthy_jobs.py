@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import ended
+from support.processes import ended, started
 from support.waiting import wait_for
-from torture.scenarios import started_job
 from torture.truth import run_command
 
 JOBS = Path(__file__).with_name("healthy.py")
@@ -38,7 +37,8 @@ def why(run):
 def answers(tmp_path_factory):
     """The folder of the runs, and all that `why` said of each until it ended."""
     folder = tmp_path_factory.mktemp("runs")
-    process = started_job(2, JOBS, folder, NAMES)
+    torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0")
+    process = started(*torchrun, str(JOBS), str(folder), *NAMES)
     said = {name: [] for name in NAMES}
 
     def ask():
