@@ -55,7 +55,8 @@ def print_view(
         with open_trace(file, device_name, captures) as trace:
             result = merge_run_notes(view, compute(view, trace, arguments), file)
             if is_in_run and not isinstance(result, Missing):
-                result = _of_run().in_run(view, result, (listing, file, trace, device_name), arguments)
+                recording = _of_run().RecordingOfRun(listing, file, trace, device_name)
+                result = _of_run().in_run(view, result, recording, arguments)
             elif view.id == "advice" and form == "text" and (note := note_on_others(listing, file)):
                 click.echo(note)
             _print_answer(view, result, form, rows, labels_of_kernels(trace), note_of_view(trace, view, *arguments))
@@ -64,7 +65,8 @@ def print_view(
         result = compute(view, _of_run().side_by_side(listing, file, view.scope), arguments)
         if view.id in _IN_RUN and not isinstance(result, Missing) and len(listing.ranks(file.run)) > 1:
             with open_trace(file, device_name) as trace:
-                result = _of_run().in_run(view, result, (listing, file, trace, device_name), arguments)
+                recording = _of_run().RecordingOfRun(listing, file, trace, device_name)
+                result = _of_run().in_run(view, result, recording, arguments)
         _print_answer(view, result, form, rows, {})
 
 

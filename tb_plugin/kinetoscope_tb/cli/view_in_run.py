@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..answer.pace_of_others import RANK_STEPS, WHAT_IF, what_if_in_run
 from ..answer.recording import recording_answer
@@ -22,24 +22,20 @@ if TYPE_CHECKING:
     from ..view import View
 
 
-__all__ = ["in_run", "side_by_side"]
+__all__ = ["RecordingOfRun", "in_run", "side_by_side"]
 
 
-def in_run(
-    view: View,
-    frame: pl.DataFrame,
-    recording: tuple[Listing, TraceFile, Trace, str | None],
-    arguments: Mapping[str, Any],
-) -> pl.DataFrame:
-    """The rows of the view with what the other recordings say.
+class RecordingOfRun(NamedTuple):
+    """A recording of a run with several ranks; `device_name` is what their devices are called, if not as recorded."""
 
-    Args:
-        view: The view.
-        frame: Its rows without them.
-        recording: The listing, the file and the trace of a recording of a run with several ranks, and what their
-            devices are called, if not as recorded.
-        arguments: Those of the view.
-    """
+    listing: Listing
+    file: TraceFile
+    trace: Trace
+    device_name: str | None
+
+
+def in_run(view: View, frame: pl.DataFrame, recording: RecordingOfRun, arguments: Mapping[str, Any]) -> pl.DataFrame:
+    """The rows of the view with what the other recordings say; `frame` is the view without them."""
     listing, file, trace, device_name = recording
 
     def answer_of(other: TraceFile) -> Answer:

@@ -104,7 +104,7 @@ class HostPace:
         left_ns = slower_ns / max(1, self.start.size)
         share = min(rest_ns / left_ns, 1.0) if left_ns else 0.0
         more = (100 - np.arange(100, -1, -1) * (1 - share)).round().astype(np.uint8)
-        return np.where(is_slower, np.take(more, recording, mode="clip"), recording)
+        return np.where(is_slower, more[recording], recording)
 
     def shortest(
         self, variant: NDArray[np.int8], variants: int, percents: NDArray[np.uint8], recording: NDArray[np.uint8]
