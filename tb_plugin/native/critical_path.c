@@ -34,7 +34,7 @@ EXPORT int64_t order_ends(IN(int32_t, order), IN(int32_t, thread), IN(int64_t, s
 /* `above`: a stack of ranges that are or were open, the outermost first. */
 EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_t, thread), IN(int64_t, start),
                                 IN(int64_t, end), OUT(uint8_t, is_open), OUT(int32_t, above), OUT(int64_t, time),
-                                OUT(int32_t, on), OUT(int32_t, inner), OUT(int32_t, begins), OUT(int32_t, stops)) {
+                                OUT(int32_t, inner), OUT(int32_t, begins), OUT(int32_t, stops)) {
     int64_t n = order_size, top = 0, i = 0, j = 0;
     for (int64_t k = 0; k < 2 * n; k++) {
         bool is_end = i == n;
@@ -54,7 +54,6 @@ EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_
             AT(above, top++) = (int32_t)r;
         }
         while (top && !AT(is_open, AT(above, top - 1))) top--;
-        AT(on, k) = (int32_t)AT(thread, r);
         AT(inner, k) = top ? AT(above, top - 1) : NONE;
     }
     return 0;
@@ -87,6 +86,27 @@ EXPORT int64_t place_edges(IN(int32_t, predecessor), IN(int32_t, successor), int
             AT(from, e) = (int32_t)(AT(predecessor, i) + from_node);
             AT(kinds, e) = kind_size == 1 ? AT(kind, 0) : AT(kind, i);
         }
+    return 0;
+}
+
+/* The same of the boundaries of threads, each of which continues what the one before it began. `of_thread`: where the
+   boundaries of each thread begin, and the last ones end. */
+EXPORT int64_t count_chains(IN(int64_t, of_thread), IN(int32_t, place), OUT(int32_t, first)) {
+    for (int64_t thread = 0; thread + 1 < of_thread_size; thread++)
+        for (int64_t v = AT(of_thread, thread) + 1; v < AT(of_thread, thread + 1); v++)
+            if (AT(place, v - 1) < AT(place, v)) AT(first, v + 2)++;
+    return 0;
+}
+
+EXPORT int64_t place_chains(IN(int64_t, of_thread), int64_t kind, IN(int32_t, place), OUT(int32_t, first),
+                            OUT(int32_t, from), OUT(int8_t, kinds)) {
+    for (int64_t thread = 0; thread + 1 < of_thread_size; thread++)
+        for (int64_t v = AT(of_thread, thread) + 1; v < AT(of_thread, thread + 1); v++)
+            if (AT(place, v - 1) < AT(place, v)) {
+                int64_t e = AT(first, v + 1)++;
+                AT(from, e) = (int32_t)(v - 1);
+                AT(kinds, e) = (int8_t)kind;
+            }
     return 0;
 }
 
@@ -332,14 +352,16 @@ EXPORT int64_t raise_percents_of_rows(IN(int8_t, part), IN(uint8_t, of_row), IN(
 }
 
 /* Raises the percents of the boundaries of some threads to the share of their own time, since their driving edge's
-   predecessor, that lies in a union, times `less`, rounded to the nearest, to the even one of two. */
-EXPORT int64_t raise_percents_of_boundaries(IN(int32_t, thread), IN(int32_t, first), IN(int32_t, predecessor),
+   predecessor, that lies in a union, times `less`, rounded to the nearest, to the even one of two. `of_thread`: where the
+   boundaries of each thread begin, and the last ones end. */
+EXPORT int64_t raise_percents_of_boundaries(IN(int64_t, of_thread), IN(int32_t, first), IN(int32_t, predecessor),
                                             IN(int64_t, time), IN(uint8_t, is_meant), IN(int64_t, start),
                                             IN(int64_t, end), IN(int64_t, before), IN(float64_t, less),
                                             OUT(uint8_t, percent)) {
-    int64_t begun = 0, over = 0;
-    for (int64_t v = 0; v < thread_size; v++) {
-        if (!AT(is_meant, AT(thread, v)) || AT(first, v) == AT(first, v + 1)) continue;
+    int64_t begun = 0, over = 0, thread = 0;
+    for (int64_t v = 0; v < AT(of_thread, of_thread_size - 1); v++) {
+        while (AT(of_thread, thread + 1) <= v) thread++;
+        if (!AT(is_meant, thread) || AT(first, v) == AT(first, v + 1)) continue;
         int64_t at = AT(time, v), since = AT(time, AT(predecessor, AT(first, v)));
         if (since >= at) continue;
         int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, &begun);
@@ -379,23 +401,31 @@ EXPORT int64_t places_after(IN(int32_t, order), IN(int64_t, time), IN(int64_t, a
     return 0;
 }
 
-/* What a thread did before a boundary: the innermost open range, or NONE, and the thread. At a boundary that begins work
-   that another thread handed over (its driving edge is a `fork`), both are that thread's. */
-static int64_t range_before(int64_t v, int64_t fork, IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind),
-                            IN(int32_t, thread), IN(int32_t, inner), int64_t *on) {
-    int64_t e = AT(first, v);
-    bool is_forked = e < AT(first, v + 1) && AT(kind, e) == fork;
-    *on = AT(thread, is_forked ? AT(predecessor, e) : v);
-    if (is_forked) return AT(inner, AT(predecessor, e));
-    return v && AT(thread, v - 1) == *on ? AT(inner, v - 1) : NONE;
+/* `of_thread`: where the boundaries of each thread begin, and the last ones end; `near`: a thread to begin with. */
+static int64_t thread_of(int64_t v, IN(int64_t, of_thread), int64_t near) {
+    return count_until(of_thread, of_thread_size, v, near + 1) - 1;
 }
 
-EXPORT int64_t ranges_before(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int32_t, thread),
-                             IN(int32_t, inner), int64_t fork, OUT(int32_t, ranges)) {
-    int64_t on;
-    for (int64_t v = 0; v < ranges_size; v++)
-        AT(ranges, v) = (int32_t)range_before(v, fork, first, first_size, predecessor, predecessor_size, kind, kind_size,
-                                              thread, thread_size, inner, inner_size, &on);
+/* What a thread did before a boundary: the innermost open range, or NONE, and the thread. At a boundary that begins work
+   that another thread handed over (its driving edge is a `fork`), both are that thread's. `on`: a thread to begin with. */
+static int64_t range_before(int64_t v, int64_t fork, IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind),
+                            IN(int64_t, of_thread), IN(int32_t, inner), int64_t *on) {
+    int64_t e = AT(first, v);
+    bool is_forked = e < AT(first, v + 1) && AT(kind, e) == fork;
+    *on = thread_of(is_forked ? AT(predecessor, e) : v, of_thread, of_thread_size, *on);
+    if (is_forked) return AT(inner, AT(predecessor, e));
+    return AT(of_thread, *on) < v ? AT(inner, v - 1) : NONE;
+}
+
+/* The part of each boundary's own time: that of what its thread did before it, or `none`. */
+EXPORT int64_t parts_before(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, of_thread),
+                            IN(int32_t, inner), int64_t fork, IN(int8_t, of_range), int64_t none, OUT(int8_t, part)) {
+    int64_t on = 0;
+    for (int64_t v = 0; v < inner_size; v++) {
+        int64_t range = range_before(v, fork, first, first_size, predecessor, predecessor_size, kind, kind_size, of_thread,
+                                     of_thread_size, inner, inner_size, &on);
+        AT(part, v) = range >= 0 ? AT(of_range, range) : (int8_t)none;
+    }
     return 0;
 }
 
@@ -406,16 +436,17 @@ typedef struct {
 
 /* Ranges up to `hosts` are host events, the others calls. `fork`: the kind of edges between threads; `in_call` and
    `of_launch`: the kinds (bits) of waits in calls, and of rows that wait for their launch. */
-static Where where_of(int64_t v, IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int32_t, thread),
+static Where where_of(int64_t v, IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, of_thread),
                       IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch), IN(int32_t, call_host),
                       IN(int32_t, call_thread), int64_t hosts, int64_t fork, int64_t in_call, int64_t of_launch) {
     int64_t rows = row_launch_size, boundaries = inner_size;
-    int64_t row = v - boundaries, e = AT(first, v), at = NONE, call = NONE;
+    int64_t row = v - boundaries, e = AT(first, v), at = 0, call = NONE;
     bool is_start = row >= 0 && row < rows, is_row = row >= 0 && row < 2 * rows;
     int64_t why = e < AT(first, v + 1) ? (int64_t)1 << AT(kind, e) : 0;
     int64_t range = v < boundaries ? range_before(v, fork, first, first_size, predecessor, predecessor_size, kind,
-                                                  kind_size, thread, thread_size, inner, inner_size, &at)
+                                                  kind_size, of_thread, of_thread_size, inner, inner_size, &at)
                                    : NONE;
+    if (v >= boundaries) at = NONE;
     if (is_row && !is_start) row -= rows;
     if (is_row && of_launch & why) call = AT(row_launch, row);
     if (range >= hosts) call = range - hosts;
@@ -426,13 +457,13 @@ static Where where_of(int64_t v, IN(int32_t, first), IN(int32_t, predecessor), I
 }
 
 EXPORT int64_t node_events(IN(int32_t, node), IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind),
-                           IN(int32_t, thread), IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch),
+                           IN(int64_t, of_thread), IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch),
                            IN(int32_t, call_host), IN(int32_t, call_thread), int64_t hosts, int64_t fork, int64_t in_call,
                            int64_t of_launch, OUT(int32_t, host_event), OUT(int32_t, launch), OUT(int32_t, device_event),
                            OUT(int32_t, on)) {
     for (int64_t i = 0; i < node_size; i++) {
-        Where where = where_of(AT(node, i), first, first_size, predecessor, predecessor_size, kind, kind_size, thread,
-                               thread_size, inner, inner_size, holding_row, holding_row_size, row_launch, row_launch_size,
+        Where where = where_of(AT(node, i), first, first_size, predecessor, predecessor_size, kind, kind_size, of_thread,
+                               of_thread_size, inner, inner_size, holding_row, holding_row_size, row_launch, row_launch_size,
                                call_host, call_host_size, call_thread, call_thread_size, hosts, fork, in_call, of_launch);
         AT(host_event, i) = (int32_t)where.host_event;
         AT(launch, i) = (int32_t)where.call;
@@ -447,6 +478,54 @@ EXPORT int64_t driving_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(i
                               OUT(int64_t, delays)) {
     for (int64_t v = 0; v < delays_size; v++)
         AT(delays, v) = AT(first, v) < AT(first, v + 1) ? AT(at, v) - AT(time, AT(predecessor, AT(first, v))) : 0;
+    return 0;
+}
+
+/* How much of a union lies between what a node waited for last and the node. */
+static int64_t own_time(int64_t v, IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, start),
+                        IN(int64_t, end), IN(int64_t, before), int64_t *begun, int64_t *over) {
+    if (AT(first, v) == AT(first, v + 1)) return 0;
+    int64_t since = AT(time, AT(predecessor, AT(first, v)));
+    int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, begun);
+    return union_before(start, start_size, end, end_size, before, before_size, AT(time, v), over) - least;
+}
+
+#define OWN_TIME(v)                                                                                                   \
+    own_time(v, first, first_size, predecessor, predecessor_size, time, time_size, start, start_size, end, end_size,  \
+             before, before_size, &begun, &over)
+
+/* The own times of consecutive nodes from `low` on. */
+EXPORT int64_t own_times(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, start),
+                         IN(int64_t, end), IN(int64_t, before), int64_t low, OUT(int64_t, own)) {
+    int64_t begun = 0, over = 0;
+    for (int64_t i = 0; i < own_size; i++) AT(own, i) = OWN_TIME(low + i);
+    return 0;
+}
+
+/* By how much the own times of the first `nodes` nodes are shorter in each variant, in all: `variant`, `percent` and
+   `always` as in simulate_steps; `stride`: how many percents each variant has. Sums are of `run` nodes each, and of
+   those: `of_run` is room for them. */
+EXPORT int64_t sum_savings_of_host(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, start),
+                                   IN(int64_t, end), IN(int64_t, before), int64_t nodes, IN(int8_t, variant),
+                                   IN(uint8_t, percent), int64_t stride, IN(uint8_t, always), int64_t run,
+                                   OUT(float64_t, of_run), OUT(float64_t, saved)) {
+    int64_t begun = 0, over = 0, variants = saved_size;
+    for (int64_t low = 0; low < nodes; low += run) {
+        for (int64_t j = 0; j < variants; j++) AT(of_run, j) = 0;
+        for (int64_t v = low; v < smaller(low + run, nodes); v++) {
+            int64_t chosen = variant_size ? AT(variant, v) : 0, after = variant_size ? chosen + 1 : variants;
+            double own = NONE;
+            for (int64_t j = larger(chosen, 0); j < after; j++) {
+                int64_t share = AT(percent, (variant_size ? 0 : j) * stride + v) % WAITS;
+                if (!share) continue;
+                float weight = (float)share / 100;
+                if (always_size) weight *= 1 - (float)AT(always, v) / 100;
+                if (own < 0) own = (double)OWN_TIME(v);
+                AT(of_run, j) += own * (double)weight;
+            }
+        }
+        for (int64_t j = 0; j < variants; j++) AT(saved, j) += AT(of_run, j);
+    }
     return 0;
 }
 
@@ -521,7 +600,6 @@ EXPORT int64_t walk_back(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t
 typedef struct {
     int64_t path, part, begin, until;
     Where where;
-    bool is_long;
 } Segment;
 
 static bool is_one_stretch(const Segment *after, const Segment *before) {
@@ -529,47 +607,57 @@ static bool is_one_stretch(const Segment *after, const Segment *before) {
            after->where.thread == before->where.thread;
 }
 
-/* The same with consecutive segments of one path, part, row and thread as one, but for those that last as long as `most`
-   by themselves: these are marked. */
+/* Walks back likewise, with consecutive segments of one path, part, row and thread as one stretch. Returns how many there
+   are, and writes them if there is room for all: the end, the part, and the row of each, or -2 minus its thread, or
+   NONE. `stretches`: 0 at first, then how many each path has. Segments that last as long as `most`: their
+   beginnings and ends, parts, rows and threads, if there is room, and in `longs` how many there are. */
 EXPORT int64_t path_stretches(IN(int32_t, first), IN(int32_t, predecessor), IN(int8_t, kind), IN(int64_t, time),
                               IN(int8_t, part), IN(int64_t, target), IN(int64_t, start), IN(int64_t, end),
-                              IN(int32_t, thread), IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch),
+                              IN(int64_t, of_thread), IN(int32_t, inner), IN(int32_t, holding_row), IN(int32_t, row_launch),
                               IN(int32_t, call_host), IN(int32_t, call_thread), int64_t hosts, int64_t fork,
-                              int64_t in_call, int64_t of_launch, int64_t most, OUT(int64_t, begin), OUT(int64_t, until),
-                              OUT(int8_t, parts), OUT(int32_t, rows), OUT(int32_t, on), OUT(uint8_t, is_long)) {
+                              int64_t in_call, int64_t of_launch, int64_t most, OUT(int64_t, stretches),
+                              OUT(int64_t, until), OUT(int8_t, parts), OUT(int32_t, rows), OUT(int64_t, longs),
+                              OUT(int64_t, long_begin), OUT(int64_t, long_until), OUT(int8_t, long_parts),
+                              OUT(int32_t, long_rows), OUT(int32_t, long_on)) {
     int64_t count = 0;
-    Segment segment = {.path = NONE}, stretch = {.path = NONE};
+    Segment segment = {.path = NONE};
     Piece piece = {.path = start_size};
+    AT(longs, 0) = 0;
     for (bool goes_on = true; goes_on;) {
         Segment next = {.path = NONE};
         goes_on = step_back(&piece, first, first_size, predecessor, predecessor_size, time, time_size, target, target_size,
                             start, start_size, end, end_size);
         if (goes_on) {
-            Where where = where_of(piece.node, first, first_size, predecessor, predecessor_size, kind, kind_size, thread,
-                                   thread_size, inner, inner_size, holding_row, holding_row_size, row_launch,
+            Where where = where_of(piece.node, first, first_size, predecessor, predecessor_size, kind, kind_size, of_thread,
+                                   of_thread_size, inner, inner_size, holding_row, holding_row_size, row_launch,
                                    row_launch_size, call_host, call_host_size, call_thread, call_thread_size, hosts, fork,
                                    in_call, of_launch);
-            next = (Segment){piece.path, AT(part, piece.node), piece.begin, piece.until, where, false};
-            if (is_one_stretch(&segment, &next) && where.host_event == segment.where.host_event &&
-                where.call == segment.where.call) {
+            next = (Segment){piece.path, AT(part, piece.node), piece.begin, piece.until, where};
+            bool is_more = is_one_stretch(&segment, &next);
+            if (!is_more) {
+                int64_t at = until_size - ++count;
+                AT(stretches, next.path)++;
+                if (at >= 0) {
+                    AT(until, at) = next.until;
+                    AT(parts, at) = (int8_t)next.part;
+                    AT(rows, at) = (int32_t)(where.row >= 0 ? where.row : where.thread >= 0 ? -2 - where.thread : NONE);
+                }
+            }
+            if (is_more && where.host_event == segment.where.host_event && where.call == segment.where.call) {
                 segment.begin = next.begin;
                 continue;
             }
         }
-        segment.is_long = segment.until - segment.begin >= most;
-        bool is_more = is_one_stretch(&stretch, &segment) && !segment.is_long && !stretch.is_long;
-        int64_t place = begin_size - (count += segment.path >= 0 && !is_more);
-        if (segment.path >= 0 && place >= 0) {
-            AT(begin, place) = segment.begin;
-            if (!is_more) {
-                AT(until, place) = segment.until;
-                AT(parts, place) = (int8_t)segment.part;
-                AT(rows, place) = (int32_t)segment.where.row;
-                AT(on, place) = (int32_t)segment.where.thread;
-                AT(is_long, place) = segment.is_long;
+        if (segment.path >= 0 && segment.until - segment.begin >= most) {
+            int64_t at = long_begin_size - ++AT(longs, 0);
+            if (at >= 0) {
+                AT(long_begin, at) = segment.begin;
+                AT(long_until, at) = segment.until;
+                AT(long_parts, at) = (int8_t)segment.part;
+                AT(long_rows, at) = (int32_t)segment.where.row;
+                AT(long_on, at) = (int32_t)segment.where.thread;
             }
         }
-        stretch = segment;
         segment = next;
     }
     return count;
@@ -646,6 +734,12 @@ EXPORT int64_t sort_by_time(IN(int64_t, time), int64_t low, int64_t rows, OUT(in
         begin = end;
     }
     for (int64_t i = 0; i < order_size; i++) AT(place, AT(order, i)) = (int32_t)i;
+    return 0;
+}
+
+/* The node at each position. */
+EXPORT int64_t invert(IN(int32_t, position), OUT(int32_t, node)) {
+    for (int64_t v = 0; v < position_size; v++) AT(node, AT(position, v)) = (int32_t)v;
     return 0;
 }
 
@@ -759,12 +853,14 @@ EXPORT int64_t last_elsewhere(IN(int64_t, at), IN(int64_t, thread), IN(int64_t, 
     return 0;
 }
 
-/* `is_backward`: whether each thread runs the backward pass. */
-EXPORT int64_t last_end_before(IN(int64_t, time), IN(int32_t, thread), IN(int64_t, resumes), IN(int64_t, over),
+/* `of_thread`: where the boundaries of each thread begin, and the last ones end; `is_backward`: whether each thread runs
+   the backward pass. */
+EXPORT int64_t last_end_before(IN(int64_t, time), IN(int64_t, of_thread), IN(int64_t, resumes), IN(int64_t, over),
                                IN(uint8_t, is_backward), int64_t main_thread, int64_t wake_ns, OUT(int32_t, ends)) {
-    for (int64_t q = 0; q < resumes_size; q++) {
+    for (int64_t q = 0, on = 0; q < resumes_size; q++) {
         int64_t p = AT(resumes, q), low = 0, high = over_size;
         AT(ends, q) = NONE;
+        on = thread_of(p, of_thread, of_thread_size, on);
         while (low < high) {
             int64_t middle = (low + high) / 2;
             if (AT(time, AT(over, middle)) <= AT(time, p))
@@ -773,9 +869,9 @@ EXPORT int64_t last_end_before(IN(int64_t, time), IN(int32_t, thread), IN(int64_
                 high = middle;
         }
         for (int64_t k = low - 1; k >= 0 && AT(time, AT(over, k)) > AT(time, p - 1); k--) {
-            int64_t e = AT(over, k);
-            bool backward = AT(thread, p) == main_thread && AT(is_backward, AT(thread, e));
-            if (AT(thread, e) != AT(thread, p) && (backward || AT(time, p) - AT(time, e) <= wake_ns)) {
+            int64_t e = AT(over, k), of_end = thread_of(e, of_thread, of_thread_size, 0);
+            bool backward = on == main_thread && AT(is_backward, of_end);
+            if (of_end != on && (backward || AT(time, p) - AT(time, e) <= wake_ns)) {
                 AT(ends, q) = (int32_t)e;
                 break;
             }

@@ -119,6 +119,28 @@ EXPORT int64_t cut_at_spans(IN(int64_t, start), IN(int64_t, end), IN(int64_t, sp
     return count;
 }
 
+/* The pieces of intervals that lie in none of the spans of a union. Returns how many there are, and writes those for which
+   there is room. */
+EXPORT int64_t subtract(IN(int64_t, start), IN(int64_t, end), IN(int64_t, span_start), IN(int64_t, span_end),
+                        OUT(int64_t, begins), OUT(int64_t, ends)) {
+    int64_t count = 0, begun = 0; /* spans that begin no later than the instant */
+    for (int64_t i = 0; i < start_size; i++)
+        for (int64_t at = AT(start, i), stop = at; at < AT(end, i); at = stop) {
+            begun = count_until(span_start, span_start_size, at, begun);
+            stop = begun < span_start_size ? smaller(AT(end, i), AT(span_start, begun)) : AT(end, i);
+            if (begun && at < AT(span_end, begun - 1)) {
+                stop = AT(span_end, begun - 1);
+                continue;
+            }
+            if (count < begins_size) {
+                AT(begins, count) = at;
+                AT(ends, count) = stop;
+            }
+            count++;
+        }
+    return count;
+}
+
 /* A hash table with linear probing. `table`: -1 at first, its size is a power of two. Returns the number of distinct
    values; -1 if there is no room for them in `first`. */
 EXPORT int64_t number_values(IN(int64_t, values), int64_t seed, OUT(int32_t, table), OUT(int64_t, first), OUT(int32_t, numbers)) {
@@ -301,11 +323,12 @@ EXPORT int64_t length_within(IN(int64_t, start), IN(int64_t, end), IN(int64_t, f
 }
 
 /* How long each of some unions is the first that covers an instant, by windows that come in order and don't overlap.
-   `first`: where the intervals of each union begin, and the end of them; `at`: room for a place in each; `lengths`: by
-   union, then by window; those of the last are the rest. */
+   `first`: where the intervals of each union begin, and the end of them; `group`: that of each window; or empty, if each
+   is one by itself; `at`: room for a place in each; `lengths`: by union, then by group of windows; those of the last are
+   the rest. */
 EXPORT int64_t exclusive_lengths(IN(int64_t, start), IN(int64_t, end), IN(int64_t, first), IN(int64_t, from),
-                                 IN(int64_t, until), OUT(int64_t, at), OUT(int64_t, lengths)) {
-    int64_t unions = first_size - 1, windows = from_size;
+                                 IN(int64_t, until), IN(int32_t, group), OUT(int64_t, at), OUT(int64_t, lengths)) {
+    int64_t unions = first_size - 1, windows = from_size, groups = lengths_size / first_size;
     for (int64_t u = 0; u < unions; u++) AT(at, u) = AT(first, u);
     for (int64_t w = 0; w < windows; w++) {
         for (int64_t now = AT(from, w), next; now < AT(until, w); now = next) {
@@ -322,7 +345,7 @@ EXPORT int64_t exclusive_lengths(IN(int64_t, start), IN(int64_t, end), IN(int64_
                 }
                 next = smaller(next, AT(start, i));
             }
-            AT(lengths, covering * windows + w) += next - now;
+            AT(lengths, covering * groups + (group_size ? AT(group, w) : w)) += next - now;
         }
     }
     return 0;

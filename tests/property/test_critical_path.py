@@ -13,7 +13,7 @@ from kinetoscope_tb.critical_path.classes import CLASSES
 from kinetoscope_tb.critical_path.explanation import critical_paths, critical_stretches, path_explanation
 from kinetoscope_tb.critical_path.graph import Graph
 from kinetoscope_tb.critical_path.names import EventRows, Names
-from kinetoscope_tb.critical_path.path import LONG_NS, STRETCHES, critical_path
+from kinetoscope_tb.critical_path.path import LONG_NS, LONG_SEGMENTS, critical_path
 from kinetoscope_tb.critical_path.what_if import WhatIf
 from kinetoscope_tb.measures.recording.usual_step import UsualStep
 from kinetoscope_tb.trace.results import bytes_of
@@ -55,7 +55,7 @@ def test_what_holds_of_the_graph_and_the_path_of_any_recording(builder, percent,
     assert_unchanged_delays_give_the_recorded_times(graph)
     assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together)
     assert_segments_follow_each_other_through_the_whole_step(trace, path)
-    assert_stretches_are_long_segments_and_shorter_ones_together(critical_stretches(trace), path)
+    assert_stretches_are_segments_of_one_class_row_and_thread_together(critical_stretches(trace), path)
     assert_the_path_turns_where_a_slow_search_turns(trace, graph, path)
     assert_an_explanation_is_made_once_and_says_what_its_parts_say(trace, explained)
     assert_parts_and_names_of_the_path_add_up_to_the_steps(trace)
@@ -68,17 +68,21 @@ def assert_unchanged_delays_give_the_recorded_times(graph):
     assert min(own_delays(graph)) >= 0
 
 
-def assert_stretches_are_long_segments_and_shorter_ones_together(stretches, path):
-    of_segments = path.with_columns(is_long=pl.col("end_ns") - pl.col("start_ns") >= LONG_NS)
-    assert of_segments.filter("is_long").select(*STRETCHES).equals(stretches.filter("is_long"))
-    same = ["step", *(name for name in STRETCHES if name not in ("start_ns", "end_ns", "is_long"))]
-    before = of_segments.select(*same, "is_long").shift()
-    is_first = pl.any_horizontal(pl.col(name).ne_missing(before[name]) for name in same)
-    run = of_segments.select((is_first | pl.col("is_long") | before["is_long"].fill_null(value=False)).cum_sum())
-    merged = of_segments.group_by(run.to_series().alias("run"), maintain_order=True).agg(
-        pl.first("start_ns"), pl.last("end_ns"), pl.first(*[name for name in STRETCHES if not name.endswith("_ns")])
-    )
-    assert merged.select(*STRETCHES).equals(stretches)
+def assert_stretches_are_segments_of_one_class_row_and_thread_together(stretches, path):
+    length = pl.col("end_ns") - pl.col("start_ns")
+    assert stretches.long_segments.equals(path.filter(length >= LONG_NS).select(*LONG_SEGMENTS))
+    same = ["step", "class", "device_event", "thread"]
+    run = path.select(pl.struct(same).rle_id().alias("run"))
+    times = pl.first("start_ns"), pl.last("end_ns"), pl.first(*same[1:])
+    merged = path.hstack(run).group_by("run", maintain_order=True).agg(*times).select(*LONG_SEGMENTS)
+    with patch("kinetoscope_tb.critical_path.path._AT_ONCE", 3):
+        parts = [*stretches.parts()]
+    columns = [np.concatenate([np.empty(0, np.int64), *column]) for column in zip(*parts, strict=True)] or [[]] * 5
+    assert [*zip(*map(list, columns), strict=True)] == merged.rows()
+    of_classes = dict(merged.group_by("class").agg(length.sum()).rows())
+    assert stretches.lengths(lambda part: part.end - part.start).tolist() == [
+        of_classes.get(number, 0) for number in range(len(CLASSES))
+    ]
 
 
 def assert_variants_save_what_a_slow_simulation_of_each_saves(trace, explained, percent, together):

@@ -10,6 +10,7 @@ from kinetoscope_tb.arrays.intervals import (
     capped_integrals,
     cut,
     exclusive_lengths,
+    exclusive_sums,
     merge,
     union,
     union_of_rows,
@@ -88,6 +89,19 @@ def test_each_instant_of_a_window_counts_for_the_first_group_that_covers_it(grou
             of = next((number for number, of_group in enumerate(covered) if t in of_group), len(groups))
             expected[of][window] += 1
     assert [part.tolist() for part in lengths] == expected
+    of = np.arange(start.size, dtype=np.int32) % 2
+    sums = exclusive_sums([columns(group) for group in groups], start, end, of, 2)
+    assert sums.tolist() == [[sum(row[::2]), sum(row[1::2])] for row in expected]
+
+
+@few
+@given(st.lists(intervals, max_size=6), st.lists(intervals, max_size=6), st.booleans())
+def test_what_intervals_cover_and_a_union_does_not(covered, others, are_disjoint):
+    left = without(union(*columns(covered)) if are_disjoint else columns(covered), union(*columns(others)))
+    pieces = [*zip(*(side.tolist() for side in left), strict=True)]
+    assert instants(pieces) == instants(covered) - instants(others)
+    assert all(start < end for start, end in pieces)
+    assert not are_disjoint or sum(end - start for start, end in pieces) == len(instants(pieces))
 
 
 @few

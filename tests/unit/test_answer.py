@@ -18,6 +18,7 @@ from kinetoscope_tb.answer.step_work import StepWork, step_work
 from kinetoscope_tb.critical_path import explanation
 from kinetoscope_tb.engine import answers, meanwhile
 from kinetoscope_tb.engine.answers import cached_frames
+from kinetoscope_tb.trace import meta
 from kinetoscope_tb.trace.results import once_per_recording
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
@@ -60,9 +61,10 @@ def test_another_thread_computes_the_graph_of_a_large_recording_before_views(mon
         has_begun.set()
         return explained(trace)
 
-    monkeypatch.setattr(answers, "LARGE_EVENTS", 0)
+    monkeypatch.setattr(meta, "LARGE_EVENTS", 0)
     monkeypatch.setattr(answers, "answer", answer)
-    monkeypatch.setattr(explanation, "path_explanation", once_per_recording(graph))
+    for module in (explanation, meanwhile):
+        monkeypatch.setattr(module, "path_explanation", once_per_recording(graph))
     trace, views = host_bound(), [VIEWS[view] for view in ("gpus", "top")]
     frames = cached_frames(trace, views)
     assert has_begun.wait(LIMIT_S)
@@ -81,15 +83,16 @@ def test_another_thread_computes_what_a_view_of_advice_needs_late(monkeypatch):
 
         def submit(self, job):
             thread = threading.Thread(target=job)
-            threads[job.func.__name__] = thread
+            threads[getattr(job, "func", job).__name__] = thread
             thread.start()
             thread.join(LIMIT_S)
 
-    monkeypatch.setattr(answers, "LARGE_EVENTS", 0)
+    monkeypatch.setattr(meta, "LARGE_EVENTS", 0)
     monkeypatch.setattr(meanwhile, "Workers", OneByOne)
     trace = host_bound()
     assert answers.compute(VIEWS["advice"], trace, {}).equals(plain)
-    assert [*threads] == ["prepare_simulations", "share_on_device", "diagnose"]
+    jobs = "path_explanation", "release_free_memory", "prepare_simulations", "share_on_device", "diagnose"
+    assert tuple(threads) == jobs
     assert trace.results.get(explanation.path_explanation, compute=pytest.fail).done()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.allocator import release_free_memory
 from ..arrays.intervals import merge
 from ..measures.calls.roofline import Limits
 from ..measures.recording.contents import has_communication, has_snapshot
@@ -182,7 +183,15 @@ def _of_later_torch(facts: Facts, row: Advice) -> Advice:
 @once_per_trace
 def findings(facts: Facts) -> tuple[Result, ...]:
     """What the rules find, in order. It doesn't depend on the faults of the recording."""
-    return tuple(result for rule in _rules(facts) for result in rule(facts)) if _do_rules_apply(facts) else ()
+    if not _do_rules_apply(facts):
+        return ()
+    results: list[Result] = []
+    for rule in _rules(facts):
+        results += rule(facts)
+        if facts.trace.meta.is_large:
+            release_free_memory()
+    facts.release()  # what follows needs as much memory
+    return tuple(results)
 
 
 def _do_rules_apply(facts: Facts) -> bool:

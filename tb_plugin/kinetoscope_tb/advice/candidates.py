@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE
+from ..arrays.gather import NONE, gather
 from ..arrays.intervals import Intervals, Ints, length_within, merge
 from ..arrays.native import Function
 from ..critical_path.classes import (
@@ -19,6 +21,7 @@ from ..critical_path.classes import (
     SYNCHRONIZATION,
 )
 from ..critical_path.explanation import Explanation, critical_stretches
+from ..critical_path.path import PathPart
 from ..critical_path.what_if import MAY_WAIT, WAITS
 from ..trace import Trace
 from .model import Candidate
@@ -70,31 +73,37 @@ def _raise_percents_of_spans(
     is_meant = np.zeros(boundaries.first.size, bool)
     is_meant[np.asarray(candidate.threads, np.int64)] = True
     before = np.append(0, np.cumsum(spans[1] - spans[0]))
-    columns = boundaries.thread, graph.first, graph.predecessor, graph.nodes.time
+    columns = boundaries.first, graph.first, graph.predecessor, graph.nodes.time
     less = np.array([_less_of_spans(candidate)])
     _raise_percents_of_boundaries(*columns, is_meant, spans, before, less, percents)
 
 
-def on_path(candidate: Candidate, path: pl.DataFrame) -> Ints:
-    """How much of each segment or stretch of the critical path it is."""
-    start, end, part, row = (path[name].to_numpy() for name in ("start_ns", "end_ns", "class", "device_event"))
-    share = np.isin(part, (*_codes(candidate), SYNCHRONIZATION) if candidate.waits else _codes(candidate)).astype(
-        np.float64
-    )
-    if candidate.rows is not None:
-        less = _less_of_rows(candidate, max(row.max(initial=0), candidate.rows.max(initial=0)) + 1)
-        of_rows = _OF_ROWS + _BEFORE_ROWS if candidate.is_of_launches else _OF_ROWS
-        share = np.maximum(share, less[row] * np.isin(part, of_rows))
-    on_host = np.isin(path["thread"].to_numpy(), candidate.threads) & (row == NONE)
-    share[on_host] = np.maximum(share[on_host], _share_inside(candidate, start[on_host], end[on_host]))
-    return np.asarray(np.round((end - start) * share).astype(np.int64))
+def on_path(candidate: Candidate) -> Callable[[PathPart], Ints]:
+    """How much of each segment or stretch of the critical path it is, in ns."""
+    codes = (*_codes(candidate), SYNCHRONIZATION) if candidate.waits else _codes(candidate)
+    of_rows = _OF_ROWS + _BEFORE_ROWS if candidate.is_of_launches else _OF_ROWS
+    less = np.zeros(0) if candidate.rows is None else _less_of_rows(candidate, candidate.rows)
+    is_of_class, is_of_rows = _classes(codes).astype(np.float64), _classes(of_rows)
+
+    def amount(path: PathPart) -> Ints:
+        start, end, part, row, thread = path
+        share = is_of_class[part]
+        if less.size:
+            of_row = gather(less, np.where(row < less.size, row, NONE), missing=0.0)
+            share = np.maximum(share, of_row * is_of_rows[part])
+        on_host = np.isin(thread, candidate.threads) & (row == NONE)
+        share[on_host] = np.maximum(share[on_host], _share_inside(candidate, start[on_host], end[on_host]))
+        return np.asarray(np.round((end - start) * share).astype(np.int64))
+
+    return amount
 
 
 def inferred_waits_ns(candidate: Candidate, trace: Trace, explanation: Explanation) -> float:
     """For how long the host may wait for a candidate's rows on the path, in calls that the candidate doesn't hold."""
     if candidate.rows is None:
         return 0.0
-    segments = critical_stretches(trace).filter("is_long", pl.col("class").is_in(MAY_WAIT), pl.col("thread") != NONE)
+    may_wait = pl.col("class").is_in(MAY_WAIT)
+    segments = critical_stretches(trace).long_segments.filter(may_wait, pl.col("thread") != NONE)
     start, end, thread = (segments[name].to_numpy() for name in ("start_ns", "end_ns", "thread"))
     inside = candidate.mean_less * length_within(_times_of_rows(candidate, explanation), start, end)
     in_spans = np.where(np.isin(thread, candidate.threads), _within(candidate.spans, start, end), 0)
@@ -140,10 +149,10 @@ def _percents_of_rows(candidate: Candidate, rows: int) -> NDArray[np.uint8]:
     return percents
 
 
-def _less_of_rows(candidate: Candidate, rows: int) -> NDArray[np.float64]:
-    """By which share of its time each row could be shorter; 0 behind the last one, for NONE."""
-    less = np.zeros(rows + 1)
-    less[candidate.rows] = 1.0 if candidate.less is None else candidate.less
+def _less_of_rows(candidate: Candidate, rows: NDArray[np.integer]) -> NDArray[np.float64]:
+    """By which share of its time each row up to the last of the candidate's could be shorter."""
+    less = np.zeros(int(rows.max(initial=0)) + 1)
+    less[rows] = 1.0 if candidate.less is None else candidate.less
     return less
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..arrays.allocator import release_free_memory
 from ..arrays.gather import NONE, category_codes, gather, map_categories, scatter_add
-from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, union, without
+from ..arrays.intervals import Intervals, Ints, exclusive_lengths, exclusive_sums, length_within, merge, union, without
 from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.calls.waiting_calls import waits_for_devices
@@ -25,7 +26,7 @@ from ..measures.serving.request_waits import request_waits
 from ..measures.time.breakdown import breakdown, intervals_of, loading_ranges
 from ..measures.time.exposure import exposure
 from ..measures.time.graph_breaks import find_graph_breaks
-from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity, launching_threads
+from ..measures.time.host_activity import HOST_ACTIVITIES, host_activity_ns, launching_threads
 from ..measures.time.host_time import HostTime
 from ..measures.time.idle import Rows, Windows, axes, whole_gaps
 from ..measures.time.idle_causes import CAUSES, NOT_SHOWN, SLOW_LAUNCH_NS, gap_parts
@@ -57,6 +58,8 @@ _LONG_NS = 1_000_000
 """Between two calls of the host: launching takes µs, so the host does something else for that long."""
 LOADING_NS = 1_000_000
 """Reading a kernel's code and copying it to the device takes ms, and so does creating a context; a call takes µs."""
+_BY_ROW = ("idle_parts", "late_parts", "_rows_around_gaps", "kernels", "late")
+"""What is cached of gaps and kernels."""
 _OF_IDLE = ("copies", "device_copies", "peer_copies", "fills", "longer_host_steps")
 """Rules about time in which devices don't compute, besides those whose candidate is work or a wait of the host."""
 _OF_PROCESSOR = ("host_threads", "core_waits")
@@ -92,6 +95,12 @@ class Facts:
         self.lack_work = steps_without_work(trace)
         self.has_device = not trace.device_events.is_empty()
         self.has_operators = bool(is_operator(trace).any())
+
+    def release(self) -> None:
+        """Free what rules have looked at row by row: computed again, should anyone ask for it again."""
+        for name in _BY_ROW:
+            vars(self).pop(name, None)
+        release_free_memory()
 
     @cached_property
     def _work(self) -> Ints:
@@ -724,7 +733,9 @@ class Facts:
     @cached_property
     def late(self) -> Late:
         """The idle time of all devices that the host was late for."""
-        return Late(self)
+        late = Late(self)
+        release_free_memory()
+        return late
 
 
 class Late:
@@ -761,51 +772,49 @@ class Late:
 
     def __init__(self, facts: Facts) -> None:
         trace, count = facts.trace, len(facts.windows.names)
-        late = facts.late_parts
-        start, end, step = (late[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
-        ranges = self.spans = _host_ranges(facts)
-        self.rest = without(merge([(start, end)]), merge(list(ranges.values())[:-1]))
-        *parts, optimizer, rest = exclusive_lengths(list(ranges.values()), start, end)
+        late, ranges = facts.late_parts, _host_ranges(facts)
+        start, end, step = (late[name].to_numpy() for name in _PART_COLUMNS)
+        *others, of_optimizer = ranges.values()
+        before_optimizer, whole = merge(others), merge([(start, end)])
+        self.spans, self.rest = ranges, without(whole, before_optimizer)
+        parts = exclusive_sums(others, start, end, step, count)[:-1]
+        optimizer, rest = exclusive_lengths([before_optimizer, of_optimizer], start, end)[1:]
         wait_ns, blocker = _blocked_for(trace, waits_for_devices(trace), start)
         self.reads = np.unique(blocker[blocker != NONE])
         own = length_within(_long_stretches(facts, self.rest), start, end)
         synchronization = np.minimum(np.maximum(rest + optimizer - own, 0), wait_ns)
         from_rest = np.minimum(rest, synchronization)
         optimizer, rest = optimizer - (synchronization - from_rest), rest - from_rest
-
-        def per_step(lengths: Ints, step: NDArray[np.int32] = step) -> Ints:
-            return scatter_add(step, lengths, count)
-
-        self.loading, self.allocating, self.compiling, self.collecting, *others_of_host = map(per_step, parts)
-        self.starting, self.setting_up, self.breaking, self.waiting = others_of_host
-        self.synchronizing, self.optimizer, self.host = map(per_step, (synchronization, optimizer, rest))
-        self.of_single_causes = [self.loading, self.allocating, self.compiling, self.collecting, *others_of_host[:-1]]
+        sums = partial(scatter_add, size=count)
+        self.loading, self.allocating, self.compiling, self.collecting = parts[:4]
+        self.starting, self.setting_up, self.breaking, self.waiting = parts[4:]
+        self.synchronizing, self.optimizer, self.host = (sums(step, ns) for ns in (synchronization, optimizer, rest))
+        self.of_single_causes = [*parts[:-1]]
         latency = facts.idle_parts.filter(pl.col("cause") == "launch latency")
-        first, last, steps = (latency[name].to_numpy() for name in ("start_ns", "end_ns", "window"))
+        first, last, steps = (latency[name].to_numpy() for name in _PART_COLUMNS)
         begins_in_wait = self.begins_in_wait = facts.lengths_of_gaps(late["gap"], blocker != NONE) > 0
         after_wait = begins_in_wait[latency["gap"].to_numpy()]
-        of_optimizer = length_within(ranges["optimizer"], first, last) * ~after_wait
+        optimizer_ns = length_within(of_optimizer, first, last) * ~after_wait
         is_launch = ~after_wait & (last - first < SLOW_LAUNCH_NS)
-        self.latency = per_step((last - first - of_optimizer) * is_launch, steps)
-        self.synchronizing += per_step((last - first) * after_wait, steps)
-        self.optimizer += per_step(of_optimizer, steps)
-        lengths = facts.lengths_of_gaps(late["gap"], end - start)
-        lengths += facts.lengths_of_gaps(latency["gap"], (last - first) * is_launch)
+        self.latency = sums(steps, (last - first - optimizer_ns) * is_launch)
+        self.synchronizing += sums(steps, (last - first) * after_wait)
+        self.optimizer += sums(steps, optimizer_ns)
+        own_ns = (last - first) * is_launch
+        lengths = facts.lengths_of_gaps(late["gap"], end - start) + facts.lengths_of_gaps(latency["gap"], own_ns)
         lengths[begins_in_wait] = 0
         self.gaps = int(np.count_nonzero(lengths))
         self.ends = facts.ends_of_gaps(lengths)
         self.host_parts = start, end, rest
         self.in_longest_ns = int(np.sort(facts.lengths_of_gaps(late["gap"], rest))[-_FEW_GAPS * facts.count :].sum())
-        others = without(merge([(start, end)]), merge([ranges["setting_up"], ranges["waiting"]]))
-        self.calls = call_within(trace, others, lambda name: not (synchronizes(name) or allocates(name)))
+        apart = without(whole, merge([ranges["setting_up"], ranges["waiting"]]))
+        self.calls = call_within(trace, apart, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _costs_by_caller(trace, blocker, synchronization)
-        self.activity = _activity(trace, without(self.rest, ranges["optimizer"]))
+        self.activity = _activity(trace, without(self.rest, of_optimizer))
 
 
 def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:
     """What the host did during some spans, but for what `late` names by itself, as shares of it."""
-    lengths = host_activity(trace, pl.DataFrame(spans, ["start_ns", "end_ns"])).values()
-    activity_ns = np.array([part.sum() for part in lengths], float)
+    activity_ns = host_activity_ns(trace, spans).astype(float)
     activity_ns[: HOST_ACTIVITIES.index("runtime call")] = 0
     return dict(zip(HOST_ACTIVITIES, (activity_ns / max(activity_ns.sum(), 1)).tolist(), strict=True))
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import gather, map_categories
+from ..arrays.gather import NONE, gather_names, map_categories
 from ..arrays.intervals import Ints, length_within
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
@@ -24,7 +24,6 @@ from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.tensor_cores import is_matrix_op
 from ..trace.results import once_per_trace
-from ..trace.row_filters import name_mask
 from .facts import Facts
 from .model import Advice, Candidate, ClearedTopic, OpenQuestion
 
@@ -262,23 +261,19 @@ def _in_float(facts: Facts, units: _Units) -> tuple[NDArray[np.bool_], NDArray[n
     custom operators have names of their own. Without either, a matmul outside tensor cores counts as float; on units
     that run floats it is unknown.
     """
-    host, kernels = facts.trace.all_host_events, facts.kernels
+    host, kernels, without_types = facts.trace.all_host_events, facts.kernels, not units.is_slow_in_float
     has_matrix_name = map_categories(kernels["name"], _multiplies_matrices)
-    of_op = (
-        name_mask(host["name"], is_matrix_op),
-        map_categories(host["input_types"], _is_float, missing=not units.is_slow_in_float),
-        host["input_types"].is_not_null().to_numpy(),
-    )
-    bits = np.packbits(of_op, axis=0, bitorder="little")[0]
-    could, is_float, has_types = np.unpackbits(
-        gather(bits, kernels["op"].to_numpy(), missing=0)[None], axis=0, bitorder="little", count=3
-    ).view(bool)
+    op = kernels["op"].to_numpy()
+    could = map_categories(gather_names(host["name"], op), is_matrix_op)
+    types = gather_names(host["input_types"], op)
+    is_float = map_categories(types, _is_float, missing=without_types) & (op != NONE)
+    has_types = types.is_not_null().to_numpy()
     is_slow = has_matrix_name & ((kernels["tensor_cores"] == "no").to_numpy() | units.is_slow_in_float)
     floats, others = (
         map_categories(kernels["name"], partial(_is_labelled, formats)) for formats in (_FLOAT, _OTHER_FORMATS)
     )
     by_kernel = floats | (~others & could & is_float)
-    is_unknown = ~(floats | others) & ~(could & (has_types | (not units.is_slow_in_float)))
+    is_unknown = ~(floats | others) & ~(could & (has_types | without_types))
     return is_slow & np.where(could & has_types, is_float, by_kernel), is_slow & is_unknown
 
 

@@ -126,9 +126,8 @@ def _share_of_host(candidate: Candidate, trace: Trace) -> float:
     """Which part of a candidate's time on the critical path is the host's; all of it if none is on it."""
     if candidate.is_of_host:
         return 1.0
-    stretches = critical_stretches(trace)
-    lengths, is_on_device = on_path(candidate, stretches), np.isin(stretches["class"].to_numpy(), list(ON_DEVICE))
-    return float(1 - lengths[is_on_device].sum() / lengths.sum()) if lengths.any() else 1.0
+    lengths = critical_stretches(trace).lengths(on_path(candidate))
+    return float(1 - lengths[list(ON_DEVICE)].sum() / lengths.sum()) if lengths.any() else 1.0
 
 
 def _shared_ns(facts: Facts, candidate: Candidate) -> float:

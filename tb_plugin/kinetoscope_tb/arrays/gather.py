@@ -115,6 +115,11 @@ def gather(values: NDArray[Any], rows: NDArray[np.signedinteger[Any]], missing: 
     return values_of_rows
 
 
+def gather_names(names: pl.Series, rows: NDArray[np.signedinteger[Any]]) -> pl.Series:
+    """Return an enum column at some rows; null where a row is NONE."""
+    return names.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None))
+
+
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return (the distinct values in order, the index of each value among them); no value is negative."""
     most = int(values.max(initial=0)) + 1

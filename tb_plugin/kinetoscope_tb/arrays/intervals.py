@@ -18,11 +18,14 @@ _find_capped_integrals = Function("capped_integrals")
 _cut_at_spans = Function("cut_at_spans")
 _length_before = Function("length_before")
 _length_within = Function("length_within")
+_subtract = Function("subtract")
 _unite = Function("unite")
 _unite_runs = Function("unite_runs")
 _unite_two = Function("unite_two")
 
 _MOST_RUNS = 64  # with more of them, sorting the rows is faster
+_EACH = np.empty(0, np.int32)
+"""In place of the sum that each window belongs to: each is one by itself."""
 
 Ints: TypeAlias = NDArray[np.int64]
 Intervals: TypeAlias = tuple[Ints, Ints]
@@ -102,8 +105,8 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
     The entries of a window add up to its length exactly: entry k is the length of the union of the groups up to k minus
     the length of the union of the groups before k.
     """
-    groups = [group if _is_union(*group) else union(*group) for group in groups]
-    if bool((start[1:] >= end[:-1]).all() and (end >= start).all()):
+    groups = _unions(groups)
+    if _follow_each_other(start, end):
         return list(_exclusive_lengths(groups, start, end))
     at = distinct(np.concatenate([start, end]))  # they cut windows that overlap into ones that don't
     before = np.zeros((len(groups) + 1, at.size), np.int64)
@@ -111,12 +114,39 @@ def exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> li
     return list(before[:, np.searchsorted(at, end)] - before[:, np.searchsorted(at, start)])
 
 
-def _exclusive_lengths(groups: Sequence[Intervals], start: Ints, end: Ints) -> Ints:
-    """The same of unions, and of windows that come in order and don't overlap: [group, window]."""
-    lengths = np.zeros((len(groups) + 1, start.size), np.int64)
+def exclusive_sums(
+    groups: Sequence[Intervals], start: Ints, end: Ints, of: NDArray[np.int32], sums: int
+) -> NDArray[np.int64]:
+    """The sums of these lengths over windows that come in order and don't overlap: [group or the rest, sum].
+
+    Args:
+        groups: Sets of intervals.
+        start: Of each window.
+        end: Of each window.
+        of: The number of the sum that each window belongs to.
+        sums: How many there are.
+    """
+    if not _follow_each_other(start, end):
+        return np.array([np.bincount(of, lengths, sums) for lengths in exclusive_lengths(groups, start, end)], np.int64)
+    return _exclusive_lengths(_unions(groups), start, end, of, sums)
+
+
+def _unions(groups: Sequence[Intervals]) -> list[Intervals]:
+    return [group if _is_union(*group) else union(*group) for group in groups]
+
+
+def _follow_each_other(start: Ints, end: Ints) -> bool:
+    return bool((start[1:] >= end[:-1]).all() and (end >= start).all())
+
+
+def _exclusive_lengths(
+    groups: Sequence[Intervals], start: Ints, end: Ints, of: NDArray[np.int32] = _EACH, sums: int | None = None
+) -> Ints:
+    """Those of unions, and of windows that come in order and don't overlap: [group, window or sum]."""
+    lengths = np.zeros((len(groups) + 1, start.size if sums is None else sums), np.int64)
     sides = (np.concatenate([np.empty(0, np.int64), *(group[side] for group in groups)]) for side in (0, 1))
     first = np.cumsum([0, *(group[0].size for group in groups)])
-    _find_exclusive_lengths(*sides, first, start, end, np.empty(len(groups), np.int64), lengths.ravel())
+    _find_exclusive_lengths(*sides, first, start, end, of, np.empty(len(groups), np.int64), lengths.ravel())
     return lengths
 
 
@@ -167,5 +197,10 @@ def cut(start: Ints, end: Ints, spans: Intervals) -> tuple[NDArray[np.int64], In
 
 def without(intervals: Intervals, other: Intervals) -> Intervals:
     """What a union covers and another one doesn't."""
-    _, start, end, span = cut(*intervals, other)
-    return start[span < 0], end[span < 0]
+    room = intervals[0].size + other[0].size
+    while True:
+        starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+        size = _subtract(*intervals, *other, starts, ends)
+        if size <= room:
+            return _first((starts, ends), size)
+        room = size

@@ -32,28 +32,34 @@ class HostBoundaries:
     A *range* here is a row of host_events, or the number of all host events plus a row of launches.
 
     Attributes:
-        time: Of each boundary; likewise `thread` and `inner`: the innermost range open after it, or NONE.
-        start: For each range the boundary where it begins; likewise `end`.
+        time: Of each boundary; likewise `inner`: the innermost range open after it, or NONE.
         first: For each thread its first boundary, and the number of boundaries at the end.
     """
 
     time: Ints
-    thread: Rows
     inner: Rows
-    start: Rows
-    end: Rows
     first: Ints
 
-    @classmethod
-    def of(cls, trace: Trace) -> HostBoundaries:
-        """Return the boundaries of a trace."""
-        columns = [_columns(trace.host_events), _columns(trace.launches)]
-        order = merge_order(*columns[0], *columns[1])
-        thread, start, end = (np.concatenate(pair) for pair in zip(*columns, strict=True))
-        ends = _ends(order, thread, start, end)
-        time, on, inner, begins, stops = _points(order, ends, thread, start, end)
-        first = np.searchsorted(on, np.arange(trace.threads.height + 1, dtype=on.dtype))
-        return cls(time, on, inner, begins, stops, first)
+    @property
+    def first_of_threads(self) -> Ints:
+        """The first boundary of each thread that has any."""
+        return self.first[:-1][np.diff(self.first) > 0]
+
+    def thread_of(self, boundary: NDArray[np.integer]) -> Rows:
+        """The thread of each of some boundaries."""
+        return (np.searchsorted(self.first, boundary, "right") - 1).astype(np.int32)
+
+    def threads(self) -> Rows:
+        """The thread of each boundary."""
+        return np.repeat(np.arange(self.first.size - 1, dtype=np.int32), np.diff(self.first))
+
+    def are_of(self, is_chosen: NDArray[np.bool_], nodes: slice) -> NDArray[np.bool_]:
+        """For each of some consecutive boundaries whether it is of one of some threads."""
+        are_chosen = np.zeros(nodes.stop - nodes.start, bool)
+        for thread in np.flatnonzero(is_chosen).tolist():
+            first, after = np.clip(self.first[thread : thread + 2] - nodes.start, 0, are_chosen.size).tolist()
+            are_chosen[first:after] = True
+        return are_chosen
 
     def last_before(self, thread: NDArray[Any], at: Ints) -> Rows:
         """The last boundary of a thread that is no later than an instant, or NONE."""
@@ -64,6 +70,30 @@ class HostBoundaries:
             position = np.searchsorted(self.time[first:last], at[these], "right") - 1
             points[these] = np.where(position >= 0, first + position, NONE)
         return points
+
+
+@dataclass(frozen=True)
+class RangeBoundaries:
+    """Which boundaries are those of ranges.
+
+    Attributes:
+        start: For each range the boundary where it begins; likewise `end`.
+    """
+
+    start: Rows
+    end: Rows
+
+
+def host_boundaries(trace: Trace) -> tuple[HostBoundaries, RangeBoundaries]:
+    """The boundaries of a trace, and which of them its ranges begin and end at."""
+    columns = [_columns(trace.host_events), _columns(trace.launches)]
+    order = merge_order(*columns[0], *columns[1])
+    thread, start, end = (np.concatenate(pair) for pair in zip(*columns, strict=True))
+    ends = _ends(order, thread, start, end)
+    time, inner, begins, stops = _points(order, ends, thread, start, end)
+    counts = 2 * np.bincount(thread, minlength=trace.threads.height)
+    first = np.append(0, np.cumsum(counts)).astype(np.int64)
+    return HostBoundaries(time, inner, first), RangeBoundaries(begins, stops)
 
 
 def _columns(frame: Any) -> tuple[Rows, Ints, Ints]:
@@ -82,13 +112,11 @@ def _ends(order: Array, thread: Array, start: Array, end: Array) -> Array:
     return ends
 
 
-def _points(
-    order: Array, ends: Array, thread: Array, start: Array, end: Array
-) -> tuple[Array, Array, Array, Array, Array]:
+def _points(order: Array, ends: Array, thread: Array, start: Array, end: Array) -> tuple[Array, Array, Array, Array]:
     """Merge the starts of ranges (`order`: by thread, start) with the ends (`ends`: by thread, end, inner first)."""
     n = order.size
     time = np.empty(2 * n, np.int64)
-    on, inner = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
+    inner = np.empty(2 * n, np.int32)
     begins, stops, above = (np.empty(n, np.int32) for _ in range(3))
-    _merge_boundaries(order, ends, thread, start, end, np.zeros(n, np.bool_), above, time, on, inner, begins, stops)
-    return time, on, inner, begins, stops
+    _merge_boundaries(order, ends, thread, start, end, np.zeros(n, np.bool_), above, time, inner, begins, stops)
+    return time, inner, begins, stops

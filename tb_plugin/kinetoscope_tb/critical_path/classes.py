@@ -16,7 +16,7 @@ from ..trace.row_filters import is_operator
 from .edges import IN_CALLS, Kind
 from .graph import Graph
 
-_find_ranges_before = Function("ranges_before")
+_find_parts_before = Function("parts_before")
 
 Codes = NDArray[np.int8]
 
@@ -55,10 +55,12 @@ def range_classes(trace: Trace) -> Codes:
     is_op, own = is_operator(trace), host["is_communication"].to_numpy()
     communicates = gather(own, nearest(own | (host["kind"] == "annotation").to_numpy(), parent), missing=False)
     in_op = nearest(is_op, parent) >= 0
-    ranges = np.select([loads, communicates, in_op], [LOADING, HOST_COMMUNICATION, OPERATOR], default=BETWEEN)
+    ranges = np.full(host.height, BETWEEN, np.int8)
+    for is_of_class, number in ((in_op, OPERATOR), (communicates, HOST_COMMUNICATION), (loads, LOADING)):
+        ranges[is_of_class] = number
     is_loading = gather(loads, calls["host"].to_numpy(), missing=False)
     of_calls = np.select([is_loading, waits_for_devices(trace)], [LOADING, SYNCHRONIZATION], default=CALL)
-    return np.concatenate([ranges, of_calls]).astype(np.int8)
+    return np.concatenate([ranges, of_calls.astype(np.int8)])
 
 
 def row_classes(trace: Trace) -> Codes:
@@ -76,10 +78,8 @@ def own_classes(trace: Trace, graph: Graph) -> Codes:
     """
     nodes = graph.nodes
     classes = np.full(nodes.time.size, BETWEEN, np.int8)
-    boundaries = nodes.boundaries
-    ranges = np.empty(boundaries.time.size, np.int32)
-    _find_ranges_before(graph.edges[:3], boundaries.thread, boundaries.inner, Kind.FORK, ranges)
-    classes[: ranges.size] = gather(range_classes(trace), ranges, missing=BETWEEN)
+    boundaries = nodes.boundaries.first, nodes.boundaries.inner
+    _find_parts_before(graph.edges[:3], *boundaries, Kind.FORK, range_classes(trace), BETWEEN, classes)
     edge = graph.driving_edges(nodes.starts)
     kind = np.where(edge >= 0, graph.kind[np.maximum(edge, 0)], NONE) if graph.kind.size else edge
     in_call = np.isin(kind, IN_CALLS)

@@ -17,7 +17,7 @@ from ..arrays.nesting import nearest
 from ..names.collectives import kind_of
 from ..trace import Trace
 from ..trace.row_filters import is_operator
-from .boundaries import HostBoundaries
+from .boundaries import HostBoundaries, RangeBoundaries
 
 Rows = NDArray[np.int32]
 
@@ -26,7 +26,7 @@ RETURN_NS = 500_000
 wrappers run in between, at most 280 µs in our recordings."""
 
 
-def collective_edges(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, Rows]:
+def collective_edges(trace: Trace, boundaries: HostBoundaries, ranges: RangeBoundaries) -> tuple[Rows, Rows]:
     """Boundaries at which a thread continues after its own collective, and those at which the collective ended."""
     host = trace.host_events
     call, run = calls_and_runs(trace)
@@ -36,12 +36,12 @@ def collective_edges(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, Ro
     resumes, ends = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     for run_kind in np.unique(kind_of_run):
         calls, runs = call[kind == run_kind], run[kind_of_run == run_kind]
-        over = boundaries.end[calls]
-        continues = over + 1 < boundaries.first[boundaries.thread[over] + 1]
+        over = ranges.end[calls]
+        continues = over + 1 < boundaries.first[boundaries.thread_of(over) + 1]
         calls, resume = calls[continues], over[continues] + 1
         since, until = boundaries.time[resume - 1], boundaries.time[resume]
         last = np.searchsorted(start[runs], until, "right") - 1
-        end = boundaries.end[runs[np.maximum(last, 0)]]
+        end = ranges.end[runs[np.maximum(last, 0)]]
         quiet, after = boundaries.time[end] - since, until - boundaries.time[end]
         waits = (last >= 0) & (start[runs[last]] >= start[calls])
         waits &= (quiet > 0) & (after >= 0) & (after <= np.minimum(quiet, RETURN_NS))

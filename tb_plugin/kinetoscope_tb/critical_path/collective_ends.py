@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..arrays.gather import NONE, gather
 from ..trace import Trace
 from ..trace.row_filters import rows_where
-from .boundaries import HostBoundaries
+from .boundaries import HostBoundaries, RangeBoundaries
 from .collective_edges import calls_and_runs
 from .thread_edges import WAKE_NS, busy_ranges
 
@@ -22,7 +22,7 @@ Rows = NDArray[np.int32]
 _COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 
 
-def end_on_time(trace: Trace, boundaries: HostBoundaries) -> None:
+def end_on_time(trace: Trace, boundaries: HostBoundaries, ranges: RangeBoundaries) -> None:
     """Let collectives end when the last pause before the reducer's last copy is over, if the trace says later."""
     copies = rows_where(trace.host_events, name=_COPY)
     if not copies.size:
@@ -32,8 +32,8 @@ def end_on_time(trace: Trace, boundaries: HostBoundaries) -> None:
     runs = runs[~np.isin(runs, parent)]
     is_busy = np.append(busy_ranges(trace), np.False_)
     for number in np.unique(thread[copies]):
-        begins = boundaries.start[runs[thread[runs] != number]]
-        copy_points, call_points = (boundaries.start[rows[thread[rows] == number]] for rows in (copies, calls))
+        begins = ranges.start[runs[thread[runs] != number]]
+        copy_points, call_points = (ranges.start[rows[thread[rows] == number]] for rows in (copies, calls))
         last_copies = _last_of_each(copy_points, call_points)
         after_wait = _ends_of_pauses(boundaries, number, is_busy, last_copies)
         has_wait = after_wait != NONE

@@ -198,7 +198,7 @@ def _code_of_nodes(graph: Graph, part: Codes) -> tuple[Ints, Rows, Ints, Ints]:
     That is the node's own thread since its last boundary, or since another thread's work was over for which it waited.
     Where another thread's work let it begin, it is that thread since then: all as on a path.
     """
-    thread, time = graph.nodes.boundaries.thread, graph.nodes.boundaries.time
+    thread, time = graph.nodes.boundaries.threads(), graph.nodes.boundaries.time
     edge = graph.driving_edges(slice(0, time.size))
     kind, before = gather(graph.kind, edge), np.arange(NONE, time.size - 1, dtype=np.int32)
     is_forked, is_after = kind == Kind.FORK, np.isin(kind, (Kind.FORK, Kind.JOIN))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from ..trace import Trace
 from ..trace.results import once_per_recording
-from .classes import CLASSES, ON_DEVICE, own_classes
+from .classes import ON_DEVICE, own_classes
 from .graph import Graph
-from .path import critical_path, path_stretches
+from .path import Stretches, critical_path, path_stretches
 from .what_if import WhatIf
 
 
@@ -43,8 +42,8 @@ def critical_paths(trace: Trace) -> pl.DataFrame:
 
 
 @once_per_recording
-def critical_stretches(trace: Trace) -> pl.DataFrame:
-    """The same as STRETCHES."""
+def critical_stretches(trace: Trace) -> Stretches:
+    """The same as stretches."""
     explanation = path_explanation(trace)
     return path_stretches(trace, explanation.graph, explanation.what_if.part)
 
@@ -52,11 +51,8 @@ def critical_stretches(trace: Trace) -> pl.DataFrame:
 @once_per_recording
 def share_on_device(trace: Trace) -> float:
     """Which share of the time on all critical paths is a device's."""
-    is_of_device = np.zeros(len(CLASSES), bool)
-    is_of_device[list(ON_DEVICE)] = True
-    stretches = critical_stretches(trace)
-    length = (stretches["end_ns"] - stretches["start_ns"]).to_numpy()
-    return float(length[is_of_device[stretches["class"].to_numpy()]].sum() / max(1, length.sum()))
+    lengths = critical_stretches(trace).lengths(lambda part: part.end - part.start)
+    return float(lengths[list(ON_DEVICE)].sum() / max(1, lengths.sum()))
 
 
 def prepare_simulations(trace: Trace) -> None:

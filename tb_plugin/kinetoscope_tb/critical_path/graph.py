@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays.allocator import release_free_memory
 from ..arrays.gather import NONE
 from ..arrays.native import Function
 from ..measures.time.idle import QUEUED_NS
@@ -30,8 +31,9 @@ from ..measures.time.step_subset import has_steps
 from ..measures.time.threads import main_thread
 from ..trace import Trace
 from ..trace.graph_edges import graph_edges
-from .boundaries import HostBoundaries
+from .boundaries import RangeBoundaries, host_boundaries
 from .collective_edges import collective_edges
+from .collective_ends import end_on_time
 from .edges import IN_CALLS, Edges, Kind
 from .nodes import Nodes
 from .stream_edges import (
@@ -46,12 +48,14 @@ from .streams import Streams
 from .sync_edges import sync_edges
 from .thread_edges import fork_edges, join_edges, loader_edges, works_after
 
+_count_chains = Function("count_chains")
 _count_edges = Function("count_edges")
 _find_driving_delays = Function("driving_delays")
 _find_edge_lags = Function("edge_lags")
 _insert_edges = Function("insert_edges")
 _find_lone_delays = Function("lone_delays")
 _move_driving_edges_first = Function("drive_first")
+_place_chains = Function("place_chains")
 _place_edges = Function("place_edges")
 
 Rows = NDArray[np.int32]
@@ -89,8 +93,14 @@ class Graph:
     @classmethod
     def of(cls, trace: Trace) -> Graph:
         """Build the graph of a trace."""
-        nodes, streams = Nodes.of(trace), Streams.of_trace(trace)
-        first, predecessor, kind = _group(_edges(trace, nodes, streams), nodes)
+        boundaries, ranges = host_boundaries(trace)
+        end_on_time(trace, boundaries, ranges)
+        nodes, streams = Nodes.of(trace, boundaries), Streams.of_trace(trace)
+        edges = _edges(trace, nodes, ranges, streams)
+        del ranges  # whose memory the edges of all nodes need
+        first, predecessor, kind = _group(edges, nodes)
+        del edges
+        release_free_memory()
         lag, since = _lags(first, predecessor, kind, nodes)
         is_held = overlapped_rows(streams, nodes.rows) >= 0
         is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete
@@ -147,15 +157,14 @@ class Graph:
         return row_before
 
 
-def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
+def _edges(trace: Trace, nodes: Nodes, ranges: RangeBoundaries, streams: Streams) -> list[Edges]:
     boundaries = nodes.boundaries
     row, starts, ends = np.arange(nodes.rows, dtype=np.int32), nodes.starts.start, nodes.ends.start
-    launch_point, kinds = launch_boundaries(trace, boundaries)
+    launch_point, kinds = launch_boundaries(trace, boundaries, ranges)
     held_by = overlapped_rows(streams, nodes.rows)
     is_work = works_after(trace, boundaries)
     parts = [
         Edges(row, row, Kind.SEQUENCE, starts, ends),
-        _chains(boundaries),
         Edges(launch_point, row, kinds, 0, starts),
         nodes.between_rows((row, stream_order(streams, nodes.rows)), Kind.STREAM),
         Edges(held_by, row, Kind.OVERLAP, starts, starts),
@@ -164,14 +173,14 @@ def _edges(trace: Trace, nodes: Nodes, streams: Streams) -> list[Edges]:
         nodes.between_rows(wait_call_edges(trace, streams), Kind.WAIT_CALL),
         nodes.between_rows(graph_edges(trace).between_rows(), Kind.GRAPH),
         Edges(*fork_edges(trace, boundaries, is_work)[::-1], Kind.FORK),
-        Edges(*collective_edges(trace, boundaries)[::-1], Kind.COLLECTIVE),
-        Edges(*join_edges(trace, boundaries, is_work)[::-1], Kind.JOIN),
-        Edges(*loader_edges(trace, boundaries)[::-1], Kind.WORKERS),
+        Edges(*collective_edges(trace, boundaries, ranges)[::-1], Kind.COLLECTIVE),
+        Edges(*join_edges(trace, boundaries, ranges, is_work)[::-1], Kind.JOIN),
+        Edges(*loader_edges(trace, ranges)[::-1], Kind.WORKERS),
         *_of_steps(trace, nodes),
     ]
     for waits in sync_edges(trace, streams):
         predecessor = np.where(waits.at_start, waits.row + np.int32(starts), waits.row + np.int32(ends))
-        parts.append(Edges(predecessor, boundaries.end[waits.call + trace.host_events.height], waits.kind))
+        parts.append(Edges(predecessor, ranges.end[waits.call + trace.host_events.height], waits.kind))
     return parts
 
 
@@ -197,20 +206,18 @@ def _of_steps(trace: Trace, nodes: Nodes) -> list[Edges]:
     ]
 
 
-def _chains(boundaries: HostBoundaries) -> Edges:
-    boundary = np.arange(boundaries.time.size, dtype=np.int32)
-    later = boundary.copy()
-    later[boundaries.first[:-1][np.diff(boundaries.first) > 0]] = NONE
-    return Edges(boundary, later, Kind.SEQUENCE, -1)
-
-
 def _group(parts: list[Edges], nodes: Nodes) -> tuple[Rows, Rows, Codes]:
-    """For each node its first edge; predecessor and kind of the edges in the order of their successors."""
-    first = np.zeros(nodes.time.size + 2, np.int32)
+    """For each node its first edge; predecessor and kind of the edges in the order of their successors.
+
+    To those of the parts come those between consecutive boundaries of a thread.
+    """
+    first, chains = np.zeros(nodes.time.size + 2, np.int32), nodes.boundaries.first
+    _count_chains(chains, nodes.position, first)
     for predecessor, successor, _, *offsets in parts:
         _count_edges(predecessor, successor, *offsets, nodes.position, first)
     np.cumsum(first, out=first)
     predecessors, kinds = np.empty(first[-1], np.int32), np.empty(first[-1], np.int8)
+    _place_chains(chains, Kind.SEQUENCE, nodes.position, first, predecessors, kinds)
     for predecessor, successor, kind, *offsets in parts:
         codes = np.atleast_1d(np.asarray(kind, np.int8))
         _place_edges(predecessor, successor, *offsets, codes, nodes.position, first, predecessors, kinds)

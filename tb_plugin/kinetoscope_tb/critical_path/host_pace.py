@@ -13,6 +13,7 @@ half of its recorded time.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Intervals, Ints, length_within, merge
+from ..arrays.native import Function
 from ..measures.recording.usual_step import UsualStep, timed_step
 from ..measures.time.step_subset import counted_steps, has_steps
 from ..measures.time.threads import autograd_threads, main_thread
@@ -27,6 +29,9 @@ from ..trace import Trace
 from .classes import HOST_COMMUNICATION, SYNCHRONIZATION
 from .edges import Kind
 from .graph import Graph
+
+_find_own_times = Function("own_times")
+_sum_savings = Function("sum_savings_of_host")
 
 _SLOWED = 2.0
 _MOST_PERCENT = 90
@@ -79,13 +84,13 @@ class HostPace:
         """Which part of the delay of each node of the host recording costs, in percent; empty: none is known."""
         if not self._recording_ns:
             return np.empty(0, np.uint8)
-        event_ns, thread = self._event_ns(self._recording_ns * self.start.size), self.graph.nodes.boundaries.thread
+        event_ns, boundaries = self._event_ns(self._recording_ns * self.start.size), self.graph.nodes.boundaries
         share = 100 * event_ns / np.maximum(np.arange(_NO_PART_NS + 1), 1)
         percents = np.minimum(share, _MOST_PERCENT).round().astype(np.uint8)
-        recording = np.empty(thread.size, np.uint8)
-        for nodes, _ in self.own_in_steps:
+        recording = np.empty(boundaries.time.size, np.uint8)
+        for nodes in self._runs:
             of_event = percents[np.minimum(self.graph.delays(nodes), _NO_PART_NS)]
-            recording[nodes] = np.where(self.is_main[thread[nodes]], of_event, np.uint8(0))
+            recording[nodes] = np.where(boundaries.are_of(self.is_main, nodes), of_event, np.uint8(0))
         return recording
 
     def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
@@ -97,9 +102,11 @@ class HostPace:
             recording: What events explain, in percent.
             rest_ns: What recording costs besides, per step.
         """
-        thread, slower_ns, is_slower = self.graph.nodes.boundaries.thread, 0.0, np.empty(recording.size, bool)
-        for nodes, own_ns in self.own_in_steps:
-            is_slower[nodes] = which = self.is_main[thread[nodes]] | (self.parts[nodes] == HOST_COMMUNICATION)
+        boundaries, slower_ns, is_slower = self.graph.nodes.boundaries, 0.0, np.empty(recording.size, bool)
+        for nodes in self._runs:
+            own_ns = self._own_ns(nodes)
+            which = boundaries.are_of(self.is_main, nodes) | (self.parts[nodes] == HOST_COMMUNICATION)
+            is_slower[nodes] = which
             slower_ns += float(np.dot(own_ns[which], 1 - recording[nodes][which] / 100))
         left_ns = slower_ns / max(1, self.start.size)
         share = min(rest_ns / left_ns, 1.0) if left_ns else 0.0
@@ -117,16 +124,10 @@ class HostPace:
             percents: By how much the delay of each node is shorter in its variant, or in each: [variant, node].
             recording: Which part of it is what recording costs; empty: none is known.
         """
-        if not variant.size:
-            nobody = np.zeros(percents.shape[1], np.int8)
-            return np.concatenate([self.shortest(nobody, 1, of_variant, recording) for of_variant in percents])
-        saving = np.zeros(variants + 1)
-        for nodes, own_ns in self.own_in_steps:
-            weight = percents[nodes].astype(np.float32) / 100
-            if recording.size:
-                weight *= 1 - recording[nodes].astype(np.float32) / 100
-            saving += np.bincount(variant[nodes] + 1, own_ns.astype(np.float64) * weight, variants + 1)[: variants + 1]
-        return np.asarray(np.maximum(self.step_ns - saving[1:] / max(1, self.start.size), 0.0))
+        savings = np.zeros(variants)
+        changes = variant, percents.ravel(), self.graph.nodes.time.size, recording
+        _sum_savings(*self._own, self._boundaries, *changes, _NODES_AT_ONCE, np.empty(variants), savings)
+        return np.asarray(np.maximum(self.step_ns - savings / max(1, self.start.size), 0.0))
 
     @cached_property
     def step_ns(self) -> float:
@@ -150,31 +151,50 @@ class HostPace:
 
     @cached_property
     def _recorded_without_waits_ns(self) -> float:
-        waits_in_calls = (own_ns[self.parts[nodes] == SYNCHRONIZATION].sum() for nodes, own_ns in self.own_in_steps)
-        in_calls = sum(map(int, waits_in_calls))
         begins, waits = _waits(self.graph, self.is_main)
-        wait_ns = in_calls + int(length_within(self._steps, begins - waits, begins).sum())
+        wait_ns = self._own_times[0] + int(length_within(self._steps, begins - waits, begins).sum())
         return max(0.0, self._recorded_ns - wait_ns / max(1, self.start.size))
 
-    @cached_property
-    def own_in_steps(self) -> list[tuple[slice, NDArray[np.unsignedinteger]]]:
-        """How long each node of the host takes in these steps, since the last of what it waited for, in ns.
+    @property
+    def _boundaries(self) -> int:
+        return int(self.graph.nodes.boundaries.time.size)
 
-        By runs of nodes: arrays of all of them take much memory, and these fit into a cache.
+    @property
+    def _runs(self) -> Iterator[slice]:
+        """The nodes of the host by runs: arrays of all of them take much memory, and these fit into a cache."""
+        for first in range(0, self._boundaries, _NODES_AT_ONCE):
+            yield slice(first, min(first + _NODES_AT_ONCE, self._boundaries))
+
+    def _own_ns(self, nodes: slice) -> Ints:
+        """How long each of some nodes takes in these steps, since the last of what it waited for."""
+        own_ns = np.empty(nodes.stop - nodes.start, np.int64)
+        _find_own_times(*self._own, nodes.start, own_ns)
+        return own_ns
+
+    @cached_property
+    def _own(self) -> tuple[object, ...]:
+        """What compiled functions take to say that: edges, times of nodes, and the steps' union."""
+        start, end = self._steps
+        before = np.append(0, np.cumsum(end - start))
+        return self.graph.first, self.graph.predecessor, self.graph.nodes.time, start, end, before
+
+    @cached_property
+    def _own_times(self) -> tuple[int, Ints]:
+        """How long nodes take that wait in calls, in all; and how many of main threads take each time, in ns.
+
+        The last one is how many take as long or longer.
         """
-        time, steps, runs = self.graph.nodes.boundaries.time, self._steps, []
-        for first in range(0, time.size, _NODES_AT_ONCE):
-            nodes = slice(first, min(first + _NODES_AT_ONCE, time.size))
-            own_ns = length_within(steps, time[nodes] - self.graph.delays(nodes), time[nodes])
-            runs.append((nodes, own_ns.astype(np.min_scalar_type(own_ns.max()))))
-        return runs
+        boundaries, in_calls_ns, counts = self.graph.nodes.boundaries, 0, np.zeros(2 * _MOST_EVENT_NS + 1, np.int64)
+        for nodes in self._runs:
+            own_ns = self._own_ns(nodes)
+            in_calls_ns += int(own_ns[self.parts[nodes] == SYNCHRONIZATION].sum())
+            of_main = np.minimum(own_ns[boundaries.are_of(self.is_main, nodes)], counts.size - 1)
+            counts += np.bincount(of_main, minlength=counts.size)
+        return in_calls_ns, counts
 
     def _event_ns(self, whole_ns: float) -> int:
         """How much of each delay of main threads is recording, at most, so that all of them have the whole."""
-        counts, thread = np.zeros(2 * _MOST_EVENT_NS + 1, np.int64), self.graph.nodes.boundaries.thread
-        for nodes, own_ns in self.own_in_steps:
-            delays = np.minimum(own_ns[self.is_main[thread[nodes]]], counts.size - 1)
-            counts += np.bincount(delays.astype(np.int64), minlength=counts.size)
+        counts = self._own_times[1]
         most = np.arange(counts.size) * (_MOST_PERCENT / 100)
         return bisect_left(range(_MOST_EVENT_NS), whole_ns, lo=1, key=lambda ns: float(counts @ np.minimum(most, ns)))
 
@@ -196,8 +216,8 @@ def _waits(graph: Graph, is_main: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     edges = np.flatnonzero(is_wait[graph.kind[: first[boundaries.time.size]]]).astype(np.int32)
     at = np.searchsorted(first, edges, "right") - 1
     at = at[(first[at] == edges) & (at > 0)]
-    thread = boundaries.thread
-    at = at[is_main[thread[at]] & (thread[at] == thread[at - 1])]
+    thread = boundaries.thread_of(at)
+    at = at[is_main[thread] & (boundaries.first[thread] < at)]
     ends = boundaries.time[at] - graph.delays_of(at)
     waits = ends - boundaries.time[at - 1]
     return ends[waits > 0], waits[waits > 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 from ..arrays.native import Function
 from ..trace import Trace
 from .boundaries import HostBoundaries
-from .collective_ends import end_on_time
 from .edges import Edges, Kind
 
+_invert = Function("invert")
 _sort_by_time = Function("sort_by_time")
 
 Rows = NDArray[np.int32]
@@ -31,34 +32,36 @@ class Nodes:
         rows: Number of device rows.
         steps: Number of steps.
         time: When each node happened.
-        order: The nodes in topological order: each after everything that it may wait for.
-        position: The position of each node in that order.
+        position: The position of each node in topological order: after everything that it may wait for.
     """
 
     boundaries: HostBoundaries
     rows: int
     steps: int
     time: Ints
-    order: Rows
     position: Rows
 
     @classmethod
-    def of(cls, trace: Trace) -> Nodes:
-        """Return the nodes of a trace.
+    def of(cls, trace: Trace, boundaries: HostBoundaries) -> Nodes:
+        """Return the nodes of a trace and its boundaries, whose times move.
 
         At one instant rows end before threads continue, and threads continue before rows start; rows without a duration
         end after that, and steps last.
         """
-        boundaries = HostBoundaries.of(trace)
-        end_on_time(trace, boundaries)
         start, dur = trace.device_events["start_ns"].to_numpy(), trace.device_events["dur_ns"].to_numpy()
         windows = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
         time, hosts = boundaries.time, boundaries.time.size
         time.resize(hosts + 2 * (start.size + windows[0].size), refcheck=False)  # in place, where the allocator can
         np.concatenate((start, start + dur, windows[1], windows[0]), out=time[hosts:])
         boundaries = replace(boundaries, time=time[:hosts])
-        order, position = _sorted_by_time(time, hosts, start.size)
-        return cls(boundaries, start.size, trace.steps.height, time, order, position)
+        return cls(boundaries, start.size, trace.steps.height, time, _positions(time, hosts, start.size))
+
+    @cached_property
+    def order(self) -> Rows:
+        """The nodes in topological order. Building a graph takes most memory, and doesn't need it."""
+        order = np.empty_like(self.position)
+        _invert(self.position, order)
+        return order
 
     def _part(self, part: int) -> slice:
         sizes = (self.boundaries.time.size, self.rows, self.rows, self.steps, self.steps)
@@ -93,9 +96,9 @@ class Nodes:
 _NODES_PER_BUCKET = 4
 
 
-def _sorted_by_time(time: Ints, first_start: int, rows: int) -> tuple[Rows, Rows]:
-    """The nodes by time, and the position of each among them; those at one instant are in the order of `Nodes.of`."""
+def _positions(time: Ints, first_start: int, rows: int) -> Rows:
+    """The position of each node among them by time; those at one instant are in the order of `Nodes.of`."""
     bucket = np.zeros(max(1 << (time.size // _NODES_PER_BUCKET).bit_length(), 2) + 1, np.int32)
     order, position = np.empty(time.size, np.int32), np.empty(time.size, np.int32)
     _sort_by_time(time, first_start, rows, bucket, np.empty_like(order), order, position)
-    return order, position
+    return position

@@ -6,15 +6,18 @@ to the step's time exactly.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..arrays.gather import NONE
 from ..arrays.native import Function
 from ..trace import Trace
-from .classes import own_classes
+from .classes import CLASSES, own_classes
 from .edges import IN_CALLS, Kind
 from .graph import Graph
 
@@ -42,11 +45,74 @@ PATH = {
 LONG_NS = 200_000
 """Of a call or an operator between two boundaries: without a wait, launching takes µs."""
 
-STRETCHES = {
-    **{name: PATH[name] for name in ("start_ns", "end_ns", "class", "device_event", "thread")},
-    "is_long": pl.Boolean,  # a segment of LONG_NS or more
-}
-"""One row is one long segment of a step's path, or shorter ones of one class, row and thread. Order: step, time."""
+LONG_SEGMENTS = {name: PATH[name] for name in ("start_ns", "end_ns", "class", "device_event", "thread")}
+"""One row is one segment of a step's path that takes LONG_NS or more. Order: step, time."""
+
+_AT_ONCE = 1 << 16
+"""Stretches, which fit into a cache."""
+
+
+class PathPart(NamedTuple):
+    """Consecutive segments or stretches of critical paths.
+
+    Attributes:
+        start: In ns; likewise `end`.
+        part: The class of each, an index of CLASSES.
+        row: The row of device_events, or NONE.
+        thread: The host thread, or NONE.
+    """
+
+    start: Ints
+    end: Ints
+    part: NDArray[np.int8]
+    row: Rows
+    thread: Rows
+
+    @classmethod
+    def of(cls, path: pl.DataFrame) -> PathPart:
+        """Return some or all segments of a path (PATH, LONG_SEGMENTS)."""
+        return cls(*(path[name].to_numpy() for name in LONG_SEGMENTS))
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """The critical paths of all steps, in the least memory: a stretch is all that follows in one class, row and thread.
+
+    Attributes:
+        start: When each path starts; the others of its stretches start at the end of the one before.
+        first: The first stretch of each path, and the number of stretches at the end.
+        end: When each stretch ends.
+        part: The class of each.
+        row_or_thread: Its row of device_events; -2 minus its thread; or NONE.
+        long_segments: LONG_SEGMENTS.
+    """
+
+    start: Ints
+    first: Ints
+    end: Ints
+    part: NDArray[np.int8]
+    row_or_thread: Rows
+    long_segments: pl.DataFrame
+
+    def parts(self) -> Iterator[PathPart]:
+        """The stretches in order, some at a time."""
+        is_known = np.diff(self.first) > 0
+        first, start = self.first[:-1][is_known], self.start[is_known]
+        for low in range(0, self.end.size, _AT_ONCE):
+            part = slice(low, low + _AT_ONCE)
+            begin, code = np.roll(self.end[part], 1), self.row_or_thread[part]
+            begin[0] = self.end[low - 1]
+            at = slice(*np.searchsorted(first, [low, low + _AT_ONCE]))
+            begin[first[at] - low] = start[at]
+            row, thread = np.maximum(code, NONE), np.maximum(-2 - code, NONE)
+            yield PathPart(begin, self.end[part], self.part[part], row, thread)
+
+    def lengths(self, amount: Callable[[PathPart], NDArray[Any]]) -> NDArray[np.float64]:
+        """The sum of an amount of each stretch by class, such as its time in ns."""
+        sums = np.zeros(len(CLASSES))
+        for part in self.parts():
+            sums += np.bincount(part.part, amount(part), sums.size)
+        return sums
 
 
 def critical_path(trace: Trace, graph: Graph, parts: NDArray[np.int8] | None = None) -> pl.DataFrame:
@@ -80,21 +146,31 @@ def trace_back(
     return pl.DataFrame({name: column[:left] for name, column in columns.items()}, schema=PATH)
 
 
-def path_stretches(trace: Trace, graph: Graph, parts: NDArray[np.int8]) -> pl.DataFrame:
-    """The critical paths of all steps as STRETCHES; `parts` are the nodes' own_classes."""
+def path_stretches(trace: Trace, graph: Graph, parts: NDArray[np.int8]) -> Stretches:
+    """The critical paths of all steps as stretches; `parts` are the nodes' own_classes."""
     starts, ends = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
     last = np.arange(graph.nodes.step_ends.start, graph.nodes.step_ends.stop)
     walk = graph.edges[:4], parts, last, starts, ends, *_places_of_delays(trace, graph), LONG_NS
-    count = _find_stretches(*walk, tuple(np.empty(0, dtype) for dtype in _STRETCH))
-    columns = tuple(np.empty(count, dtype) for dtype in _STRETCH)
-    _find_stretches(*walk, columns)
-    return pl.DataFrame(dict(zip(STRETCHES, columns, strict=True)), schema=STRETCHES)
+    counts, longs = np.zeros(starts.size, np.int64), np.zeros(1, np.int64)
+    count = _find_stretches(*walk, counts, _room(_STRETCH, 0), longs, _room(_LONG, 0))
+    end, part, code = stretches = _room(_STRETCH, count)
+    segments = _room(_LONG, int(longs[0]))
+    counts[:] = 0
+    _find_stretches(*walk, counts, stretches, longs, segments)
+    frame = pl.DataFrame(dict(zip(LONG_SEGMENTS, segments, strict=True)), schema=LONG_SEGMENTS)
+    return Stretches(starts, np.append(0, np.cumsum(counts)), end, part, code, frame)
+
+
+def _room(dtypes: Sequence[type[np.generic]], rows: int) -> tuple[NDArray[Any], ...]:
+    return tuple(np.empty(rows, dtype) for dtype in dtypes)
 
 
 _SEGMENT = (np.int32, np.int64, np.int64, np.int8, np.int8)
 """The types of the columns of PATH that `walk_back` writes."""
-_STRETCH = (np.int64, np.int64, np.int8, np.int32, np.int32, np.bool_)
-"""The types of the columns of STRETCHES."""
+_STRETCH = (np.int64, np.int8, np.int32)
+"""The types of what `path_stretches` writes of each stretch: end, part, and row or thread."""
+_LONG = (np.int64, np.int64, np.int8, np.int32, np.int32)
+"""The types of the columns of LONG_SEGMENTS."""
 
 
 def events_of_nodes(trace: Trace, graph: Graph, node: Rows) -> tuple[Rows, Rows, Rows, Rows]:
@@ -110,4 +186,4 @@ def _places_of_delays(trace: Trace, graph: Graph) -> tuple[Any, ...]:
     columns = (trace.device_events["launch"], trace.launches["host"], trace.launches["thread"])
     of_rows = (graph.holding_row, *(column.to_numpy() for column in columns))
     kinds = (Kind.FORK, in_call, in_call | 1 << Kind.LAUNCH)
-    return (boundaries.thread, boundaries.inner), of_rows, trace.host_events.height, *kinds
+    return (boundaries.first, boundaries.inner), of_rows, trace.host_events.height, *kinds

@@ -17,7 +17,7 @@ from ..names.calls import copies_memory
 from ..names.device_work import copies_between_devices
 from ..trace import Trace
 from ..trace.row_filters import device_ends
-from .boundaries import HostBoundaries
+from .boundaries import HostBoundaries, RangeBoundaries
 from .edges import Kind
 from .streams import Streams
 
@@ -29,7 +29,9 @@ EdgePairs = tuple[Rows, Rows]
 """Rows that wait, and the rows that they wait for."""
 
 
-def launch_boundaries(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, NDArray[np.int8]]:
+def launch_boundaries(
+    trace: Trace, boundaries: HostBoundaries, ranges: RangeBoundaries
+) -> tuple[Rows, NDArray[np.int8]]:
     """For each row the boundary that it waits for on the launching thread, or NONE, and the kind of that wait.
 
     That is the end of the call, or its start if the row began before the call returned. If clock errors make the row
@@ -38,9 +40,9 @@ def launch_boundaries(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, N
     """
     device, calls = trace.device_events, trace.launches
     launch = device["launch"].to_numpy()
-    ranges = np.where(launch >= 0, launch + trace.host_events.height, NONE)
+    call_ranges = np.where(launch >= 0, launch + trace.host_events.height, NONE)
     start = device["start_ns"].to_numpy()
-    begins, stops = gather(boundaries.start, ranges), gather(boundaries.end, ranges)
+    begins, stops = gather(ranges.start, call_ranges), gather(ranges.end, call_ranges)
     is_over = (stops >= 0) & (gather(boundaries.time, stops) <= start)
     is_early = (launch >= 0) & (gather(boundaries.time, begins) > start)
     points = np.where(is_over, stops, begins)

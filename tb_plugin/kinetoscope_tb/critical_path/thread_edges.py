@@ -27,7 +27,7 @@ from ..measures.time.threads import autograd_threads, main_thread
 from ..measures.time.worker_waits import worker_waits
 from ..trace import Trace
 from ..trace.row_filters import is_operator
-from .boundaries import HostBoundaries
+from .boundaries import HostBoundaries, RangeBoundaries
 
 _find_last_elsewhere = Function("last_elsewhere")
 _find_last_end_before = Function("last_end_before")
@@ -61,12 +61,14 @@ def fork_edges(trace: Trace, boundaries: HostBoundaries, is_work: Bools) -> tupl
 
     `is_work`: works_after each.
     """
-    main = main_thread(trace)
-    idle = np.flatnonzero(~is_work[:-1] & is_work[1:] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
+    main, first = main_thread(trace), boundaries.first_of_threads
+    starts_work = is_work.copy()
+    starts_work[1:] &= ~is_work[:-1]
+    starts_work[first] = False
+    idle = np.flatnonzero(starts_work)
     idle = idle[boundaries.time[idle] - boundaries.time[idle - 1] > IDLE_NS]
-    first = boundaries.first[:-1][np.diff(boundaries.first) > 0]
     begins = np.concatenate([idle, first])
-    begins = begins[boundaries.thread[begins] != main]
+    begins = begins[boundaries.thread_of(begins) != main]
     from_main = boundaries.last_before(np.full(begins.size, main, np.int32), boundaries.time[begins])
     communication = _communications_begun(trace, boundaries, begins)
     return begins.astype(np.int32), np.where(communication >= 0, communication, from_main)
@@ -83,23 +85,26 @@ def _communications_begun(trace: Trace, boundaries: HostBoundaries, begins: NDAr
     inner = boundaries.inner[begins]
     is_one = np.append(communicates, np.zeros(trace.launches.height + 1, bool))[inner]
     thread = host["thread"].to_numpy()[rows]
-    starter = _last_elsewhere(at, thread, boundaries.time[begins], boundaries.thread[begins])
+    starter = _last_elsewhere(at, thread, boundaries.time[begins], boundaries.thread_of(begins))
     starter = np.where(is_one, starter, NONE)
     return boundaries.last_before(starter, boundaries.time[begins])
 
 
-def join_edges(trace: Trace, boundaries: HostBoundaries, is_work: Bools) -> tuple[Rows, Rows]:
+def join_edges(trace: Trace, boundaries: HostBoundaries, ranges: RangeBoundaries, is_work: Bools) -> tuple[Rows, Rows]:
     """Boundaries at which a thread resumes, and the boundaries of other threads at which its wait was over.
 
     `is_work`: works_after each.
     """
     host = trace.host_events
-    resumes = np.flatnonzero(~is_work[:-1] & (boundaries.thread[:-1] == boundaries.thread[1:])) + 1
+    is_quiet_before = np.ones_like(is_work)
+    is_quiet_before[1:] = ~is_work[:-1]
+    is_quiet_before[boundaries.first_of_threads] = False
+    resumes = np.flatnonzero(is_quiet_before)
     is_backward, over = autograd_threads(trace), _ends_of_work(boundaries, is_work)
     communicates = host["is_communication"].to_numpy()
-    over = np.union1d(over[is_backward[boundaries.thread[over]]], boundaries.end[np.flatnonzero(communicates)])
+    over = np.union1d(over[is_backward[boundaries.thread_of(over)]], ranges.end[np.flatnonzero(communicates)])
     over = over[np.argsort(boundaries.time[over], kind="stable")]
-    ends = _last_end_before(boundaries.time, boundaries.thread, resumes, over, is_backward, main_thread(trace), WAKE_NS)
+    ends = _last_end_before(boundaries, resumes, over, is_backward, main_thread(trace), WAKE_NS)
     real = ends >= 0
     return resumes[real].astype(np.int32), ends[real]
 
@@ -111,7 +116,7 @@ def _ends_of_work(boundaries: HostBoundaries, is_work: Bools) -> NDArray[np.int6
     ends[:1] = False
     at = np.flatnonzero(ends)
     next_point = np.minimum(at + 1, boundaries.time.size - 1)
-    is_last = (next_point == at) | (boundaries.thread[next_point] != boundaries.thread[at])
+    is_last = (next_point == at) | (boundaries.thread_of(next_point) != boundaries.thread_of(at))
     rests = is_last | (boundaries.time[next_point] - boundaries.time[at] > IDLE_NS)
     points: NDArray[np.int64] = at[rests]
     return points
@@ -125,15 +130,15 @@ def _last_elsewhere(at: Array, thread: Array, when: Array, own: Array) -> Array:
 
 
 def _last_end_before(
-    time: Array, thread: Array, resumes: Array, over: Array, is_backward: Array, main: int, wake_ns: int
+    boundaries: HostBoundaries, resumes: Array, over: Array, is_backward: Array, main: int, wake_ns: int
 ) -> Array:
     """For each boundary that ends a quiet period, the last end of work on another thread in that period, or -1."""
     ends = np.empty(resumes.size, np.int32)
-    _find_last_end_before(time, thread, resumes, over, is_backward, main, wake_ns, ends)
+    _find_last_end_before(boundaries.time, boundaries.first, resumes, over, is_backward, main, wake_ns, ends)
     return ends
 
 
-def loader_edges(trace: Trace, boundaries: HostBoundaries) -> tuple[Rows, Rows]:
+def loader_edges(trace: Trace, ranges: RangeBoundaries) -> tuple[Rows, Rows]:
     """Boundaries at which a wait for a batch ends, and those at which it began."""
     calls = worker_waits(trace)
-    return boundaries.end[calls], boundaries.start[calls]
+    return ranges.end[calls], ranges.start[calls]

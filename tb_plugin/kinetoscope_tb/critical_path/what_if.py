@@ -257,7 +257,7 @@ class WhatIf:
         savings = np.minimum(savings, self.recorded)
         mean, length_ns = savings[:, first:after].mean(axis=1), self.recorded[first:after].mean()
         if (mean > length_ns - self.pace.most_ns).any():
-            most = np.maximum(length_ns - self.pace.shortest(variant, variants, percents & ~WAITS, recording), 0.0)
+            most = np.maximum(length_ns - self.pace.shortest(variant, variants, percents, recording), 0.0)
             savings[:, first:after] = _at_most(savings[:, first:after], mean, most)
         return savings
 

@@ -38,7 +38,7 @@ def _shared_sequences(trace: Trace) -> Iterator[Diagnostic]:
     rows = np.flatnonzero(is_backward & (host["sequence"].to_numpy() >= 0))
     if not rows.size:
         return
-    names = category_codes(host["name"])[rows]
+    names = category_codes(host["name"].gather(rows))
     sequence, thread, offset = (host[name].to_numpy()[rows] for name in ("sequence", "fwd_thread", "offset"))
     order = np.lexsort((names, thread, sequence))
     is_first = np.ones(rows.size, bool)

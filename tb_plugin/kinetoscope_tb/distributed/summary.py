@@ -84,7 +84,7 @@ def _digest(frame: pl.DataFrame) -> str:
 def _segments(trace: Trace, call_rows: CallRows) -> pl.DataFrame:
     """The frame SEGMENTS: the sync points are the calls."""
     graph = Graph.of(trace)
-    sync_points = SyncPoints.of(graph, call_rows)
+    sync_points = SyncPoints.of(trace, graph, call_rows)
     return segments(trace, graph, sync_points.start, sync_points.end)
 
 

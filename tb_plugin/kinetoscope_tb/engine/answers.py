@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-LARGE_EVENTS = 2_000_000
-"""From so many events on, an answer takes seconds: half of them matter more than what a second thread costs."""
-
 
 @dataclass(frozen=True)
 class LoadingProgress:
@@ -112,7 +109,7 @@ def compute(view: View, subject: Subject, arguments: Mapping[str, object]) -> pl
     """
     if view.is_missing(subject):
         return Missing(view.hint_for(subject))
-    if view.is_of_advice and subject.meta.events >= LARGE_EVENTS:
+    if view.is_of_advice and subject.meta.is_large:
         _compute_meanwhile(subject)
     return view.frame(subject, arguments)
 
@@ -132,7 +129,7 @@ def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame 
     results = [(trace if view.reads_captures else trace.recording).results for view in views]
     frames = (of_owner.get(answer, view).result() for of_owner, view in zip(results, views, strict=True))
     with_data = (None if isinstance(frame, Missing) else frame for frame in frames)
-    if trace.meta.events < LARGE_EVENTS:
+    if not trace.meta.is_large:
         return iter(list(with_data))
     of_views = (partial(of_owner.get, answer, view) for of_owner, view in zip(results, views, strict=True))
     _compute_meanwhile(trace, of_views)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from ..critical_path.explanation import prepare_simulations, share_on_device
+from ..arrays.allocator import release_free_memory
+from ..critical_path.explanation import path_explanation, prepare_simulations, share_on_device
 from ..diagnostics.diagnose import diagnose
 from ..trace import Trace
 from .workers import Workers
@@ -17,7 +18,8 @@ def compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]]) ->
     One after another: what is needed before that thread has begun with it is computed at once.
     """
     workers = Workers(1)
-    of_graph = partial(prepare_simulations, trace), partial(share_on_device, trace)
+    of_graph = (partial(function, trace) for function in (path_explanation, prepare_simulations, share_on_device))
     jobs: tuple[Callable[[], object], ...] = (*of_graph, partial(diagnose, trace), *of_views)
     for job in jobs:
         workers.submit(job)
+        workers.submit(release_free_memory)

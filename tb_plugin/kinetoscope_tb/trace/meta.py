@@ -8,6 +8,9 @@ from typing import Any
 
 from ..names.processes import Process
 
+LARGE_EVENTS = 2_000_000
+"""From so many events on, an answer takes seconds: half of them matter more than what a second thread costs."""
+
 
 @dataclass(frozen=True)
 class WriterFingerprint:
@@ -77,6 +80,11 @@ class Meta:
     foreign_writer: str | None = None
     processes: tuple[Process, ...] = ()
     process: Process | None = None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether answers are worth a second thread, and giving back what is free of their memory meanwhile."""
+        return self.events >= LARGE_EVENTS
 
     def _mapping(self, key: str) -> Mapping[str, Any]:
         value = self.top.get(key)

@@ -51,3 +51,17 @@ def test_the_last_thread_elsewhere_by_searching_back(own, begun, when):
     before = [[t for a, t in begun if a <= instant and t != own] for instant in when]
     threads = thread_edges._last_elsewhere(at, thread, when, np.full(when.size, own))
     assert threads.tolist() == [threads_before[-1] if threads_before else NONE for threads_before in before]
+
+
+@few
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5), st.sets(st.integers(0, 4)), st.data())
+def test_boundaries_know_their_threads_by_where_each_begins(counts, chosen, data):
+    of = [thread for thread, count in enumerate(counts) for _ in range(count)]
+    first = np.append(0, np.cumsum(counts)).astype(np.int64)
+    known = boundaries.HostBoundaries(np.zeros(len(of), np.int64), np.zeros(len(of), np.int32), first)
+    assert known.threads().tolist() == known.thread_of(np.arange(len(of))).tolist() == of
+    assert known.first_of_threads.tolist() == [of.index(thread) for thread in sorted(set(of))]
+    low = data.draw(st.integers(0, len(of)))
+    high = data.draw(st.integers(low, len(of)))
+    is_chosen = np.array([thread in chosen for thread in range(len(counts))])
+    assert known.are_of(is_chosen, slice(low, high)).tolist() == [thread in chosen for thread in of[low:high]]

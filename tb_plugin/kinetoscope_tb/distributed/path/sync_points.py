@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...arrays.gather import gather
+from ...arrays.gather import NONE, gather
+from ...critical_path.boundaries import host_boundaries
 from ...critical_path.graph import Graph
+from ...trace import Trace
 from ..collectives.calls import CallRows
 
 Ints = NDArray[np.int64]
@@ -32,10 +34,14 @@ class SyncPoints:
     event: Rows
 
     @classmethod
-    def of(cls, graph: Graph, calls: CallRows) -> SyncPoints:
-        """Return the sync points of calls in a graph."""
-        nodes, points = graph.nodes, graph.nodes.boundaries
+    def of(cls, trace: Trace, graph: Graph, calls: CallRows) -> SyncPoints:
+        """Return the sync points of calls in the graph of a trace."""
+        nodes, begins = graph.nodes, np.full(calls.host_transfer.size, NONE, np.int32)
+        ends = begins
+        if (calls.host_transfer != NONE).any():
+            _, ranges = host_boundaries(trace)
+            begins, ends = gather(ranges.start, calls.host_transfer), gather(ranges.end, calls.host_transfer)
         on_device = calls.kernel >= 0
-        start = np.where(on_device, calls.kernel + nodes.starts.start, gather(points.start, calls.host_transfer))
-        end = np.where(on_device, calls.last + nodes.ends.start, gather(points.end, calls.host_transfer))
+        start = np.where(on_device, calls.kernel + nodes.starts.start, begins)
+        end = np.where(on_device, calls.last + nodes.ends.start, ends)
         return cls(start.astype(np.int64), end.astype(np.int64), calls.last, calls.host_transfer)

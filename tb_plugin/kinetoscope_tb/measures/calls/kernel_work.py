@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, category_codes, gather, map_categories, number_rows_alike, scatter_add
+from ...arrays.gather import NONE, category_codes, gather, gather_names, map_categories, number_rows_alike, scatter_add
 from ...names.calls import launches_graph
 from ...names.kernel_kinds import kernel_kind
 from ...names.regex import regex
@@ -187,14 +187,15 @@ def _kinds(trace: Trace, kernels: pl.DataFrame, unit: NDArray[np.int32]) -> tupl
         *(kernels[name].to_numpy() for name in ("device", "is_communication")),
         is_replayed,
     )
-    first, number = number_rows_alike((*common, *(gather(category_codes(host[name]), unit) for name in ARGUMENTS)))
-    unit_rows = pl.Series(unit[first], dtype=pl.Int64).replace(NONE, None)
+    first, number = number_rows_alike(
+        (*common, *(category_codes(gather_names(host[name], unit)) for name in ARGUMENTS))
+    )
     columns = ("name", "is_communication", "tensor_cores", "blocks_per_sm", "occupancy_frac", "grid", "device")
     kinds = kernels.select(columns)[first]
     kinds = kinds.with_columns(
         pl.col("device").cast(pl.Int64),
-        unit_name=host["name"].gather(unit_rows),
-        **{name: host[name].gather(unit_rows) for name in ARGUMENTS[1:]},
+        unit_name=gather_names(host["name"], unit[first]),
+        **{name: gather_names(host[name], unit[first]) for name in ARGUMENTS[1:]},
         number=pl.int_range(pl.len()),
         is_replayed=pl.Series(is_replayed[first], dtype=pl.Boolean),
         time_ns=scatter_add(number, kernels["dur_ns"].to_numpy(), first.size),

@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ...arrays.gather import NONE, gather, map_categories
-from ...arrays.intervals import Intervals, Ints, exclusive_lengths, merge, union, without
+from ...arrays.intervals import Intervals, Ints, exclusive_lengths, exclusive_sums, merge, union, without
 from ...names.calls import may_wait, synchronizes
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
@@ -86,10 +86,18 @@ def host_activities(trace: Trace) -> dict[str, Intervals]:
 
 def host_activity(trace: Trace, gaps: pl.DataFrame) -> dict[str, Ints]:
     """How long the host did each of HOST_ACTIVITIES during each gap; each instant counts for the first that applies."""
-    active = host_activities(trace)
-    groups = [active[name] for name in HOST_ACTIVITIES[:-1]]
-    lengths = exclusive_lengths(groups, gaps["start_ns"].to_numpy(), gaps["end_ns"].to_numpy())
+    lengths = exclusive_lengths(_in_order(trace), gaps["start_ns"].to_numpy(), gaps["end_ns"].to_numpy())
     return dict(zip(HOST_ACTIVITIES, map(np.asarray, lengths), strict=True))
+
+
+def host_activity_ns(trace: Trace, spans: Intervals) -> Ints:
+    """How long the host did each of HOST_ACTIVITIES during the spans of a union, in all."""
+    return np.asarray(exclusive_sums(_in_order(trace), *spans, np.zeros(spans[0].size, np.int32), 1)[:, 0])
+
+
+def _in_order(trace: Trace) -> list[Intervals]:
+    active = host_activities(trace)
+    return [active[name] for name in HOST_ACTIVITIES[:-1]]
 
 
 @once_per_recording

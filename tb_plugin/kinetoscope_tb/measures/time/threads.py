@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, scatter_add
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
 from ...trace.row_filters import is_operator, is_step, name_mask
@@ -23,18 +23,22 @@ def main_thread(trace: Trace) -> int:
     """
     host, calls = trace.host_events, trace.launches
     if is_step(trace).any():
-        time_ns = _time_by_thread(trace, host.select("thread", "dur_ns").filter(pl.Series(is_step(trace))), "dur_ns")
+        time_ns = _time_by_thread(trace, host, "dur_ns", is_step(trace))
     else:
-        operators = host.select("thread", "self_ns").filter(pl.Series(is_operator(trace)))
-        time_ns = _time_by_thread(trace, operators, "self_ns") + _time_by_thread(trace, calls, "dur_ns")
+        operator_ns = _time_by_thread(trace, host, "self_ns", is_operator(trace))
+        time_ns = operator_ns + _time_by_thread(trace, calls, "dur_ns")
     if not time_ns.any():
         time_ns = _time_by_thread(trace, host, "self_ns")
     return int(time_ns.argmax()) if time_ns.any() else NONE
 
 
-def _time_by_thread(trace: Trace, events: pl.DataFrame, column: str) -> NDArray[np.float64]:
-    times = events[column].to_numpy().astype(np.float64)
-    return np.asarray(np.bincount(events["thread"].to_numpy(), times, trace.threads.height), np.float64)
+def _time_by_thread(
+    trace: Trace, events: pl.DataFrame, column: str, mask: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """The time of all rows, or of those chosen, on each thread."""
+    thread = events["thread"].to_numpy()
+    thread = thread if mask is None else np.where(mask, thread, np.int32(NONE))
+    return scatter_add(thread, events[column].to_numpy(), trace.threads.height)
 
 
 def autograd_threads(trace: Trace) -> NDArray[np.bool_]:

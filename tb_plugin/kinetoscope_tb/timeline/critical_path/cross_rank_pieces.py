@@ -78,7 +78,7 @@ class CrossRankPieces:
 
 def _pieces(trace: Trace, graph: Graph, rows: pl.DataFrame, worker: str) -> pl.DataFrame:
     """The pieces of some path segments of a trace: PATH, whose `step` is the index of the segment."""
-    sync_points = SyncPoints.of(graph, CallRows.of(trace))
+    sync_points = SyncPoints.of(trace, graph, CallRows.of(trace))
     call, own_step, part, start = (rows[name].to_numpy() for name in ("call", "own_step", "part", "start_ns"))
     end = start + rows["dur_ns"].to_numpy()
     if call.max(initial=NONE) >= sync_points.start.size or own_step.max(initial=NONE) >= trace.steps.height:

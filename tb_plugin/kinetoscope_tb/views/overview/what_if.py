@@ -20,6 +20,7 @@ from ...advice.saving_range import Change, at_most, saving_range
 from ...advice.trace_advice import TraceAdvice, trace_advice
 from ...arrays.intervals import Ints
 from ...critical_path.explanation import Explanation, critical_paths, path_explanation
+from ...critical_path.path import PathPart
 from ...diagnostics.diagnose import diagnose
 from ...measures.recording.contents import has_work
 from ...table import DURATION, FRACTION, TEXT, Column, Table
@@ -83,7 +84,7 @@ def _row(facts: Facts, all_advice: TraceAdvice, claims: dict[str, Advice], less:
     candidates = [claim.candidate for claim, _ in parts if claim.candidate]
     of_path = np.zeros(path.height, np.int64)
     for candidate in candidates:
-        of_path = np.maximum(of_path, on_path(candidate, path))
+        of_path = np.maximum(of_path, on_path(candidate)(PathPart.of(path)))
     step_path_ns = np.zeros(facts.trace.steps.height, np.int64)
     np.add.at(step_path_ns, path["step"].to_numpy(), of_path)
     mean_ns, per_step = all_advice.usual_step_ns, _savings(explanation, parts)
