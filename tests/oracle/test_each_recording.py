@@ -10,10 +10,12 @@ from kinetoscope_tb.errors import TraceError
 from kinetoscope_tb.measures.recording.contents import has_iterations
 from kinetoscope_tb.measures.serving.iterations import server_engine
 from kinetoscope_tb.reader import read
+from kinetoscope_tb.reader.event import EventTexts, event_length
 from kinetoscope_tb.views import VIEWS
 from support.real_servers import SERVERS
 from support.real_traces import FOLDER, MISSING, of_each_program
 from support.sums import RULES
+from support.trace_entries import assert_same, reopened
 from support.verdicts import FILE, from_text, heading, judged_traces, verdict
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -182,3 +184,31 @@ def test_what_is_no_recording_of_a_server_has_no_iterations(recording):
     _path, trace = recording
     assert not has_iterations(trace)
     assert not server_engine(trace)
+
+
+PROGRAMS = [path for path in of_each_program("") if path.stat().st_size > 0]
+SMALL = 100_000  # bytes: a third of the real traces, which have all views that any of them has
+
+
+@for_each(PROGRAMS)
+def test_a_real_trace_comes_back_from_the_cache_and_views_of_small_ones_say_the_same(recording):
+    path, trace = recording
+    again = reopened(trace)
+    assert_same(again, trace)
+    for view in VIEWS.values() if path.stat().st_size < SMALL else ():
+        if not view.is_missing(trace):
+            assert view.run(again).equals(view.run(trace), null_equal=True), view.id
+
+
+@for_each(PROGRAMS)
+def test_rows_of_a_real_trace_lead_to_their_events(recording):
+    path, trace = recording
+    texts = EventTexts()
+    for name in ("host_events", "launches", "device_events", "python_calls"):
+        frame = getattr(trace, name)
+        for row in frame[:: max(1, frame.height // 3)].select("name", "offset", "length").iter_rows(named=True):
+            assert event_length(trace, row["offset"]) == row["length"]
+            event = texts.event(str(path), 1, row["offset"], row["length"])
+            assert event.text[0] + event.text[-1] == "{}"
+            assert event.value["name"] == row["name"]
+            assert event.problem is None or "repaired" in event.problem
