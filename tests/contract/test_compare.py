@@ -238,6 +238,7 @@ def test_a_question_that_cannot_be_answered_says_why(server, change, status, cod
     assert (answer.status, answer.json["code"]) == (status, code)
 
 
+@pytest.mark.usefixtures("shared_readings")
 def test_ranks_are_compared_with_those_of_another_run(kinetoscope, cases):
     runs = (str(cases / "20_slow_rank_two_gloo"), "--base-run", "slowjob", "--new-run", "slower")
     columns = ("--view", "rank_steps", "--columns", "without_waiting_ns", "--format", "json")
