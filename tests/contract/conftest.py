@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contract.running import Server, put, serving
+from support.read_once import shared_readings  # noqa: F401  a fixture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

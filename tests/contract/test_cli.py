@@ -37,6 +37,7 @@ def logdir(tmp_path_factory):
     return str(folder)
 
 
+@pytest.mark.usefixtures("shared_readings")
 @pytest.mark.parametrize("name", VIEWS)
 def test_json_is_the_answer_of_the_page(kinetoscope, trace, name):
     status, out, err = kinetoscope("view", name, trace, "--format", "json")
@@ -60,6 +61,7 @@ def test_csv_holds_no_formula_for_a_spreadsheet_to_run(kinetoscope, tmp_path):
     assert '"=HYPERLINK' in kinetoscope("view", "operators", str(path), "--format", "json")[1]
 
 
+@pytest.mark.usefixtures("shared_readings")
 @pytest.mark.parametrize("name", VIEWS)
 def test_text_and_csv_hold_the_rows_of_json(kinetoscope, trace, name):
     answer = json.loads(kinetoscope("view", name, trace, "--format", "json")[1])

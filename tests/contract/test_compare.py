@@ -67,6 +67,7 @@ def test_json_holds_both_sides_the_difference_and_what_it_is_of(compared):
     assert [column["name"] for column in answer["columns"]] == list(answer["data"])
 
 
+@pytest.mark.usefixtures("shared_readings")
 @pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if view.comparable_columns])
 def test_every_view_compares_in_every_format(compared, view):
     status, out, _ = compared("--view", view, "--format", "json")
@@ -237,6 +238,7 @@ def test_a_question_that_cannot_be_answered_says_why(server, change, status, cod
     assert (answer.status, answer.json["code"]) == (status, code)
 
 
+@pytest.mark.usefixtures("shared_readings")
 def test_ranks_are_compared_with_those_of_another_run(kinetoscope, cases):
     runs = (str(cases / "20_slow_rank_two_gloo"), "--base-run", "slowjob", "--new-run", "slower")
     columns = ("--view", "rank_steps", "--columns", "without_waiting_ns", "--format", "json")
@@ -258,6 +260,7 @@ def test_ranks_are_compared_with_those_of_another_run(kinetoscope, cases):
     assert kinetoscope("compare", *runs, *step)[0] == 0  # of rank0 alone it isn't certain
 
 
+@pytest.mark.usefixtures("shared_readings")
 @pytest.mark.parametrize("view", [name for name, view in EVERY_VIEW.items() if view.scope != "recording"])
 def test_every_view_of_a_run_is_compared_with_itself_or_refused(kinetoscope, cases, view):
     runs = (str(cases / "20_slow_rank_two_gloo"), "--base-run", "slowjob", "--new-run", "slower")

@@ -5,6 +5,8 @@ import gzip
 import json
 import re
 
+import pytest
+
 from contract.running import put
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.simulated import Truth, simulated, write
@@ -59,6 +61,7 @@ def test_the_report_of_a_run_says_which_rank_is_slow(kinetoscope, tmp_path):
         assert len(answers["rank_steps"]["data"]["step"]) == 3 * 4
 
 
+@pytest.mark.usefixtures("shared_readings")
 def test_the_report_of_a_run_begins_as_its_summary_also_with_one_recording_alone(kinetoscope, tmp_path):
     write(simulated(Truth(ranks=3, steps=4, late={(1, None): 4_000_000})), tmp_path / "run")
     out = tmp_path / "out.html"

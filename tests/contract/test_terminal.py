@@ -170,6 +170,7 @@ def test_a_recording_is_not_compared_with_itself(kinetoscope, trace):
     assert "A comparison needs two recordings" in err
 
 
+@pytest.mark.usefixtures("shared_readings")
 @pytest.mark.parametrize("run", ["slower", "slowjob"])
 def test_the_summary_of_a_run_says_first_which_rank_is_slow(kinetoscope, cases, run):
     folder = str(cases / "20_slow_rank_two_gloo")
@@ -193,6 +194,7 @@ def test_the_summary_of_a_run_says_first_which_rank_is_slow(kinetoscope, cases, 
     assert "is slow" not in alone
 
 
+@pytest.mark.usefixtures("shared_readings")
 def test_the_summary_as_json_is_the_answer(kinetoscope, cases):
     folder = str(cases / "20_slow_rank_two_gloo")
     summary = json.loads(kinetoscope("summary", folder, "--format", "json")[1])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from kinetoscope_tb.reader import read_blocks
@@ -42,6 +43,7 @@ class Era:
     writer: Writer
     lacks: frozenset[str] = frozenset()
 
+    @cached_property
     def trace(self) -> Trace:
         """The recording, written and read back."""
         return read_blocks([self.writer.text().encode()], path=f"{self.name}.pt.trace.json")

@@ -1,6 +1,6 @@
-"""Advice about real recordings, each judged by reading the trace, and about recordings of known causes made here.
+"""What advice says of single real recordings, and of recordings of known causes made here.
 
-The samples' golden files hold more of them: samples/single_process trains a small model in small operators.
+`test_each_recording.py` holds the rules that were judged for each of them.
 """
 
 import time
@@ -13,71 +13,6 @@ from torch.profiler import ProfilerActivity, profile, schedule
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.views.overview.advice import advice
 from support.real_traces import FOLDER, MISSING
-
-JUDGED = {
-    # One process, num_workers=0: the loader runs between the steps' work (59 ms of 178 ms). Convolutions run in float
-    # on a V100, but the host never waits for them: it ends its step 9 to 16 ms before the device, and goes on. So
-    # convolutions at three times the speed save these milliseconds once, after the last step. Batch norm and ReLU
-    # are 16.7 % of the step, and 19.2 % in the second span; fused, the host has less to launch, too. SGD goes by
-    # parameter, for less than 3 %.
-    "runs/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz": ["data_loading", "elementwise"],
-    "runs/resnet50_num_workers_0/worker0.1623143566756.pt.trace.json.gz": ["data_loading", "elementwise"],
-    # The same with another torch: its devices' properties weren't written, so nothing of precision. The host is late in
-    # nothing that could be named (nested calls of a convolution count once), so the loader, as large, comes first.
-    # Batch norm and ReLU take 13.6 %, most of it in long runs of kernels that could be one each.
-    "single/torch1.8.0_array_form/worker0.pt.trace.json.gz": ["data_loading", "host_bound", "elementwise"],
-    # Four workers: the loader costs nothing any more; the host is late for 9.9 %, in pieces and behind the last step.
-    # Kernels for batch norm and ReLU take 23.5 %.
-    "single/torch1.8.1_schemaVersion/worker0.pt.trace.json.gz": ["elementwise"],
-    # DLRM on 8 ranks: 240 kernels of 4 µs, all-to-all that waits for other ranks, Adagrad as a loop over tensors. Two
-    # results are copied to pageable memory: only then does the host go on launching.
-    "runs/dlrm_8gpu_nccl/worker0_step_12.1694128201545.pt.trace.json": [
-        "launch_bound",
-        "synchronizing",
-        "communication",
-        "data_loading",
-        "optimizer",
-    ],
-    "runs/dlrm_8gpu_nccl/worker1_step_12.1694128201556.pt.trace.json": ["communication", "launch_bound", "optimizer"],
-    # A100, rank 3 of 8: half of the all-reduces lie behind the backward pass, but the host, which is late again and
-    # again, takes nearly as long meanwhile: without any communication a step would be 9 % shorter. So would faster
-    # matmuls and copies save next to nothing. Elementwise kernels take 19.7 %, in runs of several.
-    "single/hta_a100_rank3_of_8_control.json.gz": ["host_bound", "elementwise", "communication"],
-    "single/hta_nccl_data_rank0_of_2.json.gz": ["host_bound"],
-    # Forward passes whose recording begins with start-up: one gap of 0.29 s, and a first launch that takes 0.63 s.
-    "runs/particle_forward_batch_size_512/hmoss-6a49xb_1988833.1733770537022695153.pt.trace.json": [
-        "warm_up",
-        "host_bound",
-    ],
-    # The model runs on the CPU, in large operators; attention is bmm, softmax, dropout and bmm over 4096 x 128 x 128.
-    "runs/particle_cpu_logs/hmoss-6a49xb_4025559.1732704788383329918.pt.trace.json": ["unfused_attention"],
-    # Small batches with Python stacks on: hundreds of short kernels, each launched too late.
-    "single/ncompass_h100nvl_test_trace.pt.trace.json": ["launch_bound"],
-    "single/tracelens_h100_nsfw_image_detection.json.gz": ["launch_bound"],
-    "single/tracelens_mi300_bert-small.json.gz": ["launch_bound"],
-    # Kernels back to back, nothing between them: attention at 38 and 42 % of what an MI300X reaches, and a matmul with
-    # four tiles for all of its multiprocessors.
-    "single/tracelens_mi300_rocprofiler-sdk_sdpa_01.json": ["attention_below_roof"],
-    "single/tracelens_rocm_old_gemm_01.json": ["matmul_below_roof"],
-    "single/tracelens_mi300_torch_compile_triton.json.gz": ["attention_below_roof"],
-    # A GPU's rank of which only the host was recorded: nothing is said of its device.
-    "single/hta_no_distributedInfo.json.gz": ["device_not_recorded"],
-    # Device rows without any launch: nothing says whether anything else was queued.
-    "single/hta_trace_compare_base.json.gz": ["unexplained_idle"],
-    # A server's start: nothing of what is captured runs.
-    "single/tracelens_mi300_sglang_capture_bs_32_rank0.json.gz": ["graph_capture"],
-    # It names a GPU, and has seven calls of the runtime: nothing says whether the GPU worked.
-    "single/particle_runtime_only.json": ["device_not_recorded"],
-}
-
-
-@pytest.mark.parametrize("name", JUDGED)
-@pytest.mark.skipif(not FOLDER.exists(), reason=MISSING)
-def test_a_real_trace_gets_the_advice_that_was_judged_true(name):
-    table = advice(read(FOLDER / name))
-    rest = [] if JUDGED[name] in (["device_not_recorded"], ["graph_capture"]) else ["nothing_to_fix"]
-    assert table["rule"].to_list() == [*JUDGED[name], *rest]
-
 
 MATRIX_CORES = (
     "claims/sglang_MI300_deepseek_r1_TP-0-DECODE.trace.json.gz",

@@ -8,6 +8,7 @@ import pytest
 
 from kinetoscope_tb.engine.files import read_traces
 from support.one_answer import check_length_without_profiler, check_screens, check_words
+from support.read_once import shared_readings  # noqa: F401  a fixture
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 ALIKE = "cpu_pairs"  # of its trainings one in ten is enough here
@@ -16,6 +17,7 @@ OTHERS = [path for pattern in ("*.json.gz", "*.pickle.gz") for path in sorted(SA
 RECORDINGS = [*(path for path in OTHERS if path.parent.name != ALIKE), *OF_PAIRS]
 
 
+@pytest.mark.usefixtures("shared_readings")
 @pytest.mark.parametrize("name", ["h100/training", "h100/server", "gloo_2ranks", "h100_snapshots/full.pickle.gz"])
 def test_every_screen_says_first_what_the_answer_says(name):
     check_screens(SAMPLES / name)

@@ -22,6 +22,7 @@ from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from support.fuzzing import IS_WHOLE
 from support.graphs import DIALECTS, WORKS, GraphRecording, joined
 from support.identities import ALONE, QUANTITIES, RATIOS, STATISTICS, Answers, differences
+from support.read_once import shared_readings  # noqa: F401  a fixture
 from support.real_traces import FOLDER, MISSING
 from support.strategies import builders
 
@@ -111,8 +112,8 @@ def test_every_column_of_time_is_in_the_list_of_quantities_or_says_why_not():
     assert alone & known == set(), "these columns of ALONE are in a quantity"
 
 
-def test_the_command_line_and_the_api_answer_as_the_views_do(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path))  # as users have it: the first of the commands reads the file
+@pytest.mark.usefixtures("shared_readings")
+def test_the_command_line_and_the_api_answer_as_the_views_do(capsys):
     path = next(SAMPLES.rglob("rank0.6.pt.trace.json.gz"))
     answers, profile = Answers(read(path)), kinetoscope_tb.open(str(path))
     for name, view in VIEWS.items():

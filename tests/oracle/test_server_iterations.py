@@ -9,23 +9,21 @@ import pytest
 from kinetoscope_tb.measures.recording.contents import has_iterations
 from kinetoscope_tb.measures.serving.iterations import server_engine, server_iterations
 from kinetoscope_tb.names.kernel_families import kernel_family
-from kinetoscope_tb.reader import read
 from kinetoscope_tb.views import VIEWS
 from support.read_once import read_once
-from support.stripped import CALLS, DEVICE, built, is_mark, raw, stripped, tiled
-
-PREFILL = "../inference/sglang_prefilldecode/sglang_Qwen3-8B_prefilldecode.json.gz"
-MIXED = "../inference/vllm_prefilldecode_piecewise/graph_execution.json.gz"
-DECODE = "single/tracelens_vllm_decode_graph_execution.json.gz"
-B300 = "single/sglang_B300_deepseek_r1_TP-0-DECODE.trace.json.gz"
-QWEN = "single/sglang_MI300_qwen3_30b_TP-0-DECODE.trace.json.gz"
-DEEPSEEK = "claims/sglang_MI300_deepseek_r1_TP-0-DECODE.trace.json.gz"
-CAPTURE = "single/tracelens_mi300_sglang_capture_bs_32_rank0.json.gz"
-DIFFUSION = "../inference/xdit_flux1_aiter_sage/profile_trace_rank_0.json.gz"
-VLLM_CAPTURE = (
-    "../inference/vllm_prefilldecode_piecewise/capture_traces/graph_capture_rank_0.1773709679453551615.pt.trace.json.gz"
+from support.real_servers import (
+    B300,
+    CAPTURE,
+    DECODE,
+    DEEPSEEK,
+    DIFFUSION,
+    DIFFUSION_CAPTURE,
+    MIXED,
+    PREFILL,
+    QWEN,
+    VLLM_CAPTURE,
 )
-DIFFUSION_CAPTURE = "../inference/xdit_flux1_aiter_sage/capture_traces/capture_trace_rank_0.json.gz"
+from support.stripped import CALLS, DEVICE, built, is_mark, raw, stripped, tiled
 
 SAID = {  # phase, requests, tokens, as the annotations say; engine; launches of graphs
     PREFILL: ("prefill", 15, 15360, "SGLang", 0),
@@ -148,20 +146,6 @@ def test_many_real_iterations_in_a_row_are_told_apart_without_their_annotations(
 def test_a_phase_is_inferred_only_where_attention_kernels_say_it(path, name, phase):
     made = server_iterations(without_marks(path(name))).frame
     assert made.select("source", "engine", "phase").rows() == [("structure", "inferred", phase)]
-
-
-def test_no_other_recording_has_iterations(traces):
-    servers = {(traces / name).resolve() for name in SAID}
-    files = [
-        *traces.glob("single/*.json*"),
-        *traces.glob("claims/*.json*"),
-        *traces.glob("runs/dlrm_8gpu_nccl/worker0*"),
-    ]
-    for file in files:
-        if file.resolve() not in servers:
-            trace = read(file)
-            assert not has_iterations(trace), file
-            assert not server_engine(trace)
 
 
 REFERENCE = {  # GFLOP and MiB of one call, and µs of all, as TraceLens computed them (perf_csvs/InferenceAttention_fwd.csv)

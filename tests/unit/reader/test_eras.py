@@ -149,7 +149,7 @@ def named_ops(trace, column="op"):
 @pytest.mark.parametrize("view", ["steps", "operators", "operators_by_shape", "kernels", "kernels_by_op"])
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_views_of_every_era_are_the_same(era, view):
-    table = VIEWS[view].run(era.trace())
+    table = VIEWS[view].run(era.trace)
     expected = known(view, era.lacks)
     if "shapes" in era.lacks and view == "operators_by_shape":
         expected = [
@@ -161,7 +161,7 @@ def test_views_of_every_era_are_the_same(era, view):
 
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_memory_of_every_era_is_the_same(era):
-    trace = era.trace()
+    trace = era.trace
     rows = missing(trace.memory, "address", "total_allocated", "total_reserved").with_columns(
         named_ops(trace), is_host=pl.col("device_type") == 0
     )
@@ -172,7 +172,7 @@ def test_memory_of_every_era_is_the_same(era):
 
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_backward_and_python_rows_of_every_era_are_the_same(era):
-    trace = era.trace()
+    trace = era.trace
     expected = known("backward", era.lacks)
     assert cells(trace.host_events.filter(pl.col("sequence") == 10), expected[0]) == expected
     expected = known("python", era.lacks)
@@ -181,7 +181,7 @@ def test_backward_and_python_rows_of_every_era_are_the_same(era):
 
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_nothing_is_lost_of_any_era_and_what_it_lacks_is_said(era):
-    trace = era.trace()
+    trace = era.trace
     assert [diagnostic.rule for diagnostic in trace.diagnostics if diagnostic.level == "loss"] == []
     rules = set(VIEWS["health"].run(trace)["rule"])
     for lack, rule in HEALTH.items():
@@ -190,13 +190,13 @@ def test_nothing_is_lost_of_any_era_and_what_it_lacks_is_said(era):
 
 @pytest.mark.parametrize("era", [e for e in ERAS if e.name.startswith("torch ")], ids=lambda era: era.name)
 def test_about_which_torch_wrote_it_is_told(era):
-    oldest, _, newest = torch_version(era.trace()).removeprefix("≈ ").partition("–")
+    oldest, _, newest = torch_version(era.trace).removeprefix("≈ ").partition("–")
     release = era.writer.torch
     assert tuple(map(int, oldest.split("."))) <= release <= tuple(map(int, (newest or oldest).split(".")))
 
 
 def test_who_wrote_it_is_told_where_that_is_not_the_usual_exporter():
-    writers = {era.name: writer(era.trace()) for era in ERAS}
+    writers = {era.name: writer(era.trace) for era in ERAS}
     assert {name: by for name, by in writers.items() if by} == {
         "Python exporter": "torch's exporter in Python (use_python_export)",
         "CUPTI monitor": "torch's CUPTI monitor",
@@ -204,4 +204,4 @@ def test_who_wrote_it_is_told_where_that_is_not_the_usual_exporter():
         "legacy": "torch's autograd profiler without kineto",
         "Ascend": "torch_npu",
     }
-    assert [torch_version(era.trace()) for era in ERAS if era.name in ("legacy", "Ascend")] == [None, None]
+    assert [torch_version(era.trace) for era in ERAS if era.name in ("legacy", "Ascend")] == [None, None]

@@ -15,9 +15,6 @@ from kinetoscope_tb.reader import read
 from kinetoscope_tb.reader.event import EventTexts, event_length, event_of
 from kinetoscope_tb.trace.model import COLLECTED
 from support.build import TraceBuilder
-from support.real_traces import of_each_program
-
-REAL = [path for path in of_each_program("") if path.stat().st_size > 0]
 
 
 def a_trace():
@@ -62,19 +59,6 @@ def test_each_row_leads_to_its_event_wherever_the_file_lies(tmp_path):
         events = [texts.event(path, 1, *place).value for place in places(trace)]
         expected = json.loads(a_trace().text(), parse_int=module._integer)["traceEvents"]
         assert sorted(map(str, events)) == sorted(map(str, expected)), path
-
-
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_rows_of_real_traces_lead_to_their_events(traces, path):
-    trace, texts = read(path), EventTexts()
-    for name in ("host_events", "launches", "device_events", "python_calls"):
-        frame = getattr(trace, name)
-        for row in frame[:: max(1, frame.height // 3)].select("name", "offset", "length").iter_rows(named=True):
-            assert event_length(trace, row["offset"]) == row["length"]
-            event = texts.event(str(path), 1, row["offset"], row["length"])
-            assert event.text[0] + event.text[-1] == "{}"
-            assert event.value["name"] == row["name"]
-            assert event.problem is None or "repaired" in event.problem
 
 
 def test_numbers_that_javascript_would_change_are_texts():

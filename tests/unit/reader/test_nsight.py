@@ -96,7 +96,7 @@ def test_a_recording_has_the_frames_of_its_json(path):
 
 
 def test_the_training_of_all_eras_has_its_numbers(path):
-    trace, expected = read(export_json(path, ERA.writer.text())), ERA.trace()
+    trace, expected = read(export_json(path, ERA.writer.text())), ERA.trace
     assert trace.steps["device_rows"].to_list() == expected.steps["device_rows"].to_list()
     for name, columns in {
         "kernels": ["name", "calls", "total_ns", "uses_tensor_cores", "is_communication"],

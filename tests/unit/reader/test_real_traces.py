@@ -42,20 +42,20 @@ def ns(microseconds):
     return int(Decimal(microseconds) * 1000)
 
 
-def frame_and_kind(event):
-    category = event.get("cat", "").lower()
-    if event["ph"] == "M":
+@cache
+def frame_and_kind(phase, name, category):
+    if phase == "M":
         return None, None
-    if event["name"] in ("[memory]", "[OutOfMemory]"):
+    if name in ("[memory]", "[OutOfMemory]"):
         return "memory", None
-    if event["ph"] in "sft":
+    if phase in "sft":
         return "flows", None
-    if event["ph"] != "X":
+    if phase != "X":
         return "others", None
     if category in HOST:
-        return "host_events", "annotation" if event["name"].startswith(NEVER_OPERATORS) else HOST[category]
-    if category == "mtia_ccp_events" and event["name"] in OF_MTIA:
-        kind = OF_MTIA[event["name"]]
+        return "host_events", "annotation" if name.startswith(NEVER_OPERATORS) else HOST[category]
+    if category == "mtia_ccp_events" and name in OF_MTIA:
+        kind = OF_MTIA[name]
         return "device_events" if kind else "others", kind
     if category in DEVICE:
         return "device_events", DEVICE[category]
@@ -67,8 +67,11 @@ def frame_and_kind(event):
 
 
 def integer(args, *keys):
-    value = next((args[k] for k in keys if args.get(k) is not None), NONE)
-    return int(value) if int(value) < 2**63 else NONE
+    for key in keys:
+        if args.get(key) is not None:
+            value = int(args[key])
+            return value if value < 2**63 else NONE
+    return NONE
 
 
 def fraction(args):
@@ -175,7 +178,7 @@ def check(path: Path) -> None:
     trace = read(path)
     by_frame = {name: [] for name in COLLECTED}
     for event in events:
-        frame, kind = frame_and_kind(event)
+        frame, kind = frame_and_kind(event["ph"], event.get("name"), event.get("cat", "").lower())
         if frame:
             by_frame[frame].append((event, kind))
     earliest = min(ns(e["ts"]) for group in by_frame.values() for e, _ in group)

@@ -174,7 +174,7 @@ RELEASED = [e for e in ERAS if e.name.startswith(("torch ", "ROCm, torch "))]
 
 @pytest.mark.parametrize("era", RELEASED, ids=lambda era: era.name)
 def test_the_torch_of_every_era_is_told(era):
-    assert contains(torch_version(era.trace()), ".".join(map(str, era.writer.torch)))
+    assert contains(torch_version(era.trace), ".".join(map(str, era.writer.torch)))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_the_torch_of_every_era_is_told(era):
     ],
 )
 def test_the_torch_of_other_writers_is_told_or_left_open(name, told):
-    assert torch_version(next(e for e in ERAS if e.name == name).trace()) == told
+    assert torch_version(next(e for e in ERAS if e.name == name).trace) == told
 
 
 def test_our_recorder_says_it():
@@ -213,6 +213,6 @@ def test_the_exporter_in_python_and_the_other_writers_are_told():
     on_demand = {"traceName": "/tmp/libkineto_activities_7.json"}
     assert written(file(OP, top=NEW, last=on_demand)) == "kineto on demand"
     assert written(file(OP, top=NEW)) is None
-    assert writer(next(e for e in ERAS if e.name == "Ascend").trace()) == "torch_npu"
+    assert writer(next(e for e in ERAS if e.name == "Ascend").trace) == "torch_npu"
     annotated = read_blocks([file(OP, top=NEW).encode()], path="a.annotated.json.gz")
     assert writer(annotated) == "torch.cuda._annotate_cuda_graph_trace"

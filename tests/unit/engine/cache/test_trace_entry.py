@@ -1,7 +1,7 @@
 """What was written comes back: the same columns of the same types, whatever is in them."""
 
 import io
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,16 +12,10 @@ from hypothesis import strategies as st
 from kinetoscope_tb.engine.cache import trace_entry
 from kinetoscope_tb.engine.cache.columns import Reader, Writer, reading
 from kinetoscope_tb.engine.cache.values import BrokenEntry
-from kinetoscope_tb.reader import read
-from kinetoscope_tb.trace import Diagnostic, Trace
+from kinetoscope_tb.trace import Diagnostic
 from kinetoscope_tb.trace.meta import Meta
-from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
-from support.real_traces import of_each_program
-
-SOURCE = {"path": "/logdir/a.json", "stamp": [1, 2], "version": "v"}
-REAL = [path for path in of_each_program("") if path.stat().st_size > 0]
-SMALL = 100_000  # bytes: a third of the real traces, which have all views that any of them has
+from support.trace_entries import SOURCE, assert_same, reopened, written
 
 
 def a_trace():
@@ -44,32 +38,6 @@ def test_a_collective_without_a_name_is_kept():
     trace = TraceBuilder().op("record_param_comms", 1, 5, **{"Process Group Name": "0", "Group size": 2}).build()
     assert trace.collectives["name"].to_list() == [None]
     assert_same(reopened(trace), trace)
-
-
-def written(trace):
-    file = io.BytesIO()
-    trace_entry.write(file, trace, SOURCE)
-    return file
-
-
-def reopened(trace):
-    return trace_entry.read(Reader.of(written(trace).getvalue(), trace_entry.MAGIC))
-
-
-def assert_same(got, expected):
-    """Equal to the last bit: NaN equals NaN, and codes of enums are compared too."""
-    for field in (field for field in fields(Trace) if field.compare):
-        one, other = getattr(got, field.name), getattr(expected, field.name)
-        if not isinstance(other, pl.DataFrame):
-            assert one == other or repr(one) == repr(other), field.name  # NaN differs from itself
-            continue
-        assert one.schema == other.schema
-        for column, dtype in other.schema.items():
-            if dtype == pl.Enum:
-                assert one[column].dtype.categories.to_list() == dtype.categories.to_list()
-                assert one[column].to_physical().equals(other[column].to_physical(), null_equal=True)
-        assert one.equals(other, null_equal=True), field.name
-        assert all(one[column].n_chunks() == 1 for column in one.columns)
 
 
 def test_a_trace_comes_back_as_it_was():
@@ -146,16 +114,6 @@ def test_what_is_the_same_a_million_times_comes_back():
     got, data = frame_back(frame)
     assert_same_frame(got, frame)
     assert len(data) < 500_000
-
-
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_real_traces_come_back_and_views_of_small_ones_say_the_same(traces, path):
-    trace = read(path)
-    again = reopened(trace)
-    assert_same(again, trace)
-    for view in VIEWS.values() if path.stat().st_size < SMALL else ():
-        if not view.is_missing(trace):
-            assert view.run(again).equals(view.run(trace), null_equal=True), view.id
 
 
 BUILT = a_trace()
