@@ -28,7 +28,8 @@ def address(**place: str) -> str:
 
 def load(page: Page, place: str) -> None:
     """Load the plugin's page at a place, also if it is there already."""
-    page.goto("about:blank")
+    if page.url != "about:blank":
+        page.goto("about:blank")
     page.goto(f"/{ENTRY}{place}")
 
 
