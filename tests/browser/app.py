@@ -26,6 +26,13 @@ def address(**place: str) -> str:
     return "#pytorch_profiler" + "".join(f"&p.pytorch_profiler.{key}={quote(value)}" for key, value in place.items())
 
 
+def load(page: Page, place: str) -> None:
+    """Load the plugin's page at a place, also if it is there already."""
+    if page.url != "about:blank":
+        page.goto("about:blank")
+    page.goto(f"/{ENTRY}{place}")
+
+
 def comes_true(page: Page, condition: Callable[[], bool]) -> bool:
     """Wait until a condition holds that `expect` can't state; whether it does. The page's events go on meanwhile."""
     deadline = time.monotonic() + PATIENCE_S
@@ -37,14 +44,20 @@ def comes_true(page: Page, condition: Callable[[], bool]) -> bool:
 class App:
     """The plugin's own page, without the TensorBoard around it."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, show: Callable[[str], None] | None = None) -> None:
+        """Take a page.
+
+        Args:
+            page: The page.
+            show: Shows a place of it; by default it is loaded there.
+        """
         self.page = page
+        self._show = show or (lambda place: load(page, place))
 
     def open(self, view: str = "overview", *, run: str = "made", **place: str) -> Page:
         """Open a place by its address, by default of the first recording of `made`; wait until nothing is loading."""
         place = {"span": "5", **place} if run == "made" else place
-        self.page.goto("about:blank")
-        self.page.goto(f"/{ENTRY}{address(view=view, run=run, **place)}")
+        self._show(address(view=view, run=run, **place))
         self.settle()
         return self.page
 
@@ -102,9 +115,8 @@ class HeldResponses:
             route.continue_()
 
 
-@contextmanager
-def watched(page: Page, origin: str) -> Iterator[None]:
-    """Fails if the page logs an error or requests another address meanwhile."""
+def watch(page: Page, origin: str) -> list[str]:
+    """What goes wrong on a page from now on: errors that it logs, requests of another address."""
     problems: list[str] = []
     host = "/".join(origin.split("/")[:3])
 
@@ -119,6 +131,13 @@ def watched(page: Page, origin: str) -> Iterator[None]:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", on_console)
     page.on("request", on_request)
+    return problems
+
+
+@contextmanager
+def watched(page: Page, origin: str) -> Iterator[None]:
+    """Fails if the page logs an error or requests another address meanwhile."""
+    problems = watch(page, origin)
     yield
     if problems:
         pytest.fail("\n".join(problems))

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from browser.app import PATIENCE_S, App, watched
+from browser.lasting_page import LastingPage, lasting_app, lasting_page
 from browser.traces import (
     REPOSITORY,
     backwards,
@@ -84,12 +87,16 @@ def context(context: BrowserContext) -> BrowserContext:
     return context
 
 
-@pytest.fixture
-def page(page: Page, context: BrowserContext) -> Page:
-    """A page that computes and is answered as slowly as on a busy machine, if the environment asks for it."""
+def slow_down(page: Page) -> None:
+    """Let a page compute and be answered as slowly as on a busy machine, if the environment asks for it."""
     if SLOWER > 1:
         page.add_init_script(LATE)
-        context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+        page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+
+
+@pytest.fixture
+def page(page: Page) -> Page:
+    slow_down(page)
     return page
 
 
@@ -137,8 +144,30 @@ def base_url(logdir: Path) -> Iterator[str]:
         yield server.base.rstrip("/")
 
 
+@pytest.fixture(scope="session")
+def lasting(browser: Browser, base_url: str, browser_context_args: dict[str, Any]) -> Iterator[LastingPage]:
+    with lasting_page(browser, base_url, slow_down, **browser_context_args) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def large_page(browser: Browser) -> Iterator[Callable[[str], LastingPage]]:
+    """Opens a page of 1440 by 900 pixels of another server, for all tests of a file."""
+    with ExitStack() as stack:
+        viewport = {"width": 1440, "height": 900}
+        yield cache(lambda origin: stack.enter_context(lasting_page(browser, origin, slow_down, viewport=viewport)))
+
+
 @pytest.fixture
-def app(page: Page, base_url: str) -> Iterator[App]:
+def app(lasting: LastingPage) -> Iterator[App]:
+    """The page, which may have been at other places before."""
+    with lasting_app(lasting) as app:
+        yield app
+
+
+@pytest.fixture
+def fresh_app(page: Page, base_url: str) -> Iterator[App]:
+    """The page in a context of its own, for tests of its requests, its first answers, or faked ones."""
     with watched(page, base_url):
         yield App(page)
 
@@ -158,6 +187,7 @@ def artifacts() -> Path:
 
 
 @pytest.fixture
-def clipboard(context: BrowserContext, page: Page) -> Callable[[], str]:
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    return lambda: page.evaluate("navigator.clipboard.readText()")
+def clipboard(request: pytest.FixtureRequest) -> Callable[[], str]:
+    app: App = request.getfixturevalue("fresh_app" if "fresh_app" in request.fixturenames else "app")
+    app.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    return lambda: app.page.evaluate("navigator.clipboard.readText()")

@@ -21,7 +21,7 @@ from kinetoscope_tb.discovery.filename_patterns import is_candidate, without_ext
 from support.real_traces import FOLDER, MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from playwright.sync_api import Browser, Page
 
@@ -125,11 +125,17 @@ def contradictions(page: Page, title: str, badge: str) -> Iterator[str]:
         yield f"{badge} is right: {error}"
 
 
-def widths_of(tab: int, recording: int) -> tuple[int, ...]:
-    """The widths in which a tab is looked at, by the numbers of the tab and of the recording."""
+def looks(tabs: Sequence[str], recording: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Each tab of a recording with the widths in which it is looked at.
+
+    If that is one of them, tabs of one width come in a row: whenever it changes, the page is laid out anew.
+    """
     if EVERY == 1:
-        return WIDTHS[:: 1 if tab % 2 == 0 else -1]
-    return (WIDTHS[(tab + recording) % len(WIDTHS)],)
+        yield from ((tab, WIDTHS[:: 1 if number % 2 == 0 else -1]) for number, tab in enumerate(tabs))
+        return
+    for first in range(len(WIDTHS)):
+        width = WIDTHS[(first + recording) % len(WIDTHS)]
+        yield from ((tab, (width,)) for tab in tabs[first :: len(WIDTHS)])
 
 
 CHOSEN = [*RECORDINGS][::EVERY]
@@ -143,16 +149,16 @@ def test_every_entry_and_tab(open_page: Page, server: Server, run: str):
     if is_counted_out_of_sight(server, place):
         faults[f"{badge} counts findings of the run that no view shows"] = []
     with watched(page, server.base):
-        for number, (tab, title) in enumerate(tabs.items()):
+        for tab, widths in looks([*tabs], CHOSEN.index(run)):
             before = server.cpu_seconds()
             page.evaluate("hash => { location.hash = hash }", address(**place, view=tab))
-            for width in widths_of(number, CHOSEN.index(run)):
+            for width in widths:
                 page.set_viewport_size({"width": width, "height": HEIGHT})
                 for fault in page.evaluate(FAULTS, width == WIDTHS[0]):
                     faults.setdefault(f"{tab}: {fault}", []).append(width)
             spent = server.cpu_seconds() - before
             if spent > MOST_CPU_S:
                 faults[f"{tab}: its answers took {spent:.1f} CPU s"] = []
-            faults |= {f"{tab}: {problem}": [] for problem in contradictions(page, title, badge)}
-    lines = [f"{fault} ({', '.join(map(str, widths))})" if widths else fault for fault, widths in faults.items()]
+            faults |= {f"{tab}: {problem}": [] for problem in contradictions(page, tabs[tab], badge)}
+    lines = [f"{fault} ({', '.join(map(str, where))})" if where else fault for fault, where in faults.items()]
     assert not faults, "\n".join(lines)

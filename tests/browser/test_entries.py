@@ -108,8 +108,8 @@ def test_tabs_without_data_are_folded_with_their_entry_s_name(app: App):
     expect(nav.locator(".absent li").filter(has_text="Kernels: Graphs")).to_contain_text("graph was launched")
 
 
-def test_an_entry_has_its_number_once_the_page_knows_it(app: App):
-    page = app.open("idle")
+def test_an_entry_has_its_number_once_the_page_knows_it(fresh_app: App):
+    page = fresh_app.open("idle")
     idle = page.get_by_role("navigation", name="Views").get_by_role("button", name="Idle")
     expect(idle.locator(".figure")).to_have_text(re.compile(r"^[\d.]+ %$"))
     page.get_by_role("navigation", name="Views").get_by_role("button", name="Kernels").click()
@@ -182,8 +182,8 @@ def test_the_head_says_what_the_device_is_and_opens_to_a_table(app: App):
     assert not violations(page)
 
 
-def test_a_link_is_copied(app: App):
-    page = app.open("operators", filter="relu")
+def test_a_link_is_copied(fresh_app: App):
+    page = fresh_app.open("operators", filter="relu")
     page.evaluate("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve() }")
     page.get_by_role("button", name="Copy link").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()

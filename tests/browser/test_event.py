@@ -95,9 +95,9 @@ def test_the_address_keeps_the_event_open(app: App):
     ],
 )
 def test_the_wait_for_an_event_ends_in_words(
-    app: App, artifacts: Path, state: str, answer: dict[str, object], text: str, scheme: str
+    fresh_app: App, artifacts: Path, state: str, answer: dict[str, object], text: str, scheme: str
 ):
-    app.page.emulate_media(color_scheme=scheme)
+    fresh_app.page.emulate_media(color_scheme=scheme)
     unknown = dict.fromkeys(("fraction", "bytes_per_second", "seconds_left"))
     is_there = False
 
@@ -105,8 +105,8 @@ def test_the_wait_for_an_event_ends_in_words(
         loading = {"state": "loading", "progress": {"stage": "searching", **unknown}}
         route.fulfill(json=answer if is_there else loading)
 
-    app.page.route("**/event?*", reply)
-    page = app.open("health", **PLACE)
+    fresh_app.page.route("**/event?*", reply)
+    page = fresh_app.open("health", **PLACE)
     page.locator("tr.row", has_text="negative duration").click()
     page.get_by_role("button", name="Show the event").click()
     event = page.get_by_role("region", name="Event at byte")

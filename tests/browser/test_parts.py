@@ -56,7 +56,7 @@ def rows(query: dict[str, str]) -> dict[str, list[Any]]:
 
 
 @pytest.fixture
-def queries(app: App) -> Iterator[list[dict[str, str]]]:
+def queries(fresh_app: App) -> Iterator[list[dict[str, str]]]:
     """The requests for the test views, which are answered here."""
     requests: list[dict[str, str]] = []
 
@@ -73,18 +73,18 @@ def queries(app: App) -> Iterator[list[dict[str, str]]]:
             answer = {"state": "missing", "view": "peaks", "hint": "Record the memory."}
         return route.fulfill(json=answer)
 
-    app.page.route("**/views?*", views)
-    app.page.route("**/view?*", view)
+    fresh_app.page.route("**/views?*", views)
+    fresh_app.page.route("**/view?*", view)
     yield requests
-    app.page.unroute_all(behavior="ignoreErrors")
+    fresh_app.page.unroute_all(behavior="ignoreErrors")
 
 
 def part(page: Page, title: str) -> Locator:
     return page.get_by_role("region", name=title, exact=True)
 
 
-def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, queries: list[dict[str, str]]):
-    page = app.open("curve")
+def test_parts_stand_below_in_order_with_tools_of_their_own(fresh_app: App, queries: list[dict[str, str]]):
+    page = fresh_app.open("curve")
     expect(page.locator(".part > h2")).to_have_text(["Peaks", "Lives"])
     expect(page.get_by_role("navigation").get_by_role("button", name="Lives")).to_have_count(0)
     part(page, "Lives").get_by_label("Filter rows").fill("beta")
@@ -95,22 +95,22 @@ def test_parts_stand_below_in_order_with_tools_of_their_own(app: App, queries: l
     expect(part(page, "Lives").get_by_label("Filter rows")).to_have_value("beta")
 
 
-def test_a_part_without_data_shows_its_hint_and_no_card(app: App, queries: list[dict[str, str]]):
-    page = app.open("curve")
+def test_a_part_without_data_shows_its_hint_and_no_card(fresh_app: App, queries: list[dict[str, str]]):
+    page = fresh_app.open("curve")
     expect(part(page, "Peaks").get_by_text("Record the memory.")).to_be_visible()
     expect(part(page, "Peaks").locator(".notice")).to_have_css("border-top-width", "0px")
     expect(part(page, "Peaks").get_by_role("heading")).to_have_count(1)
     expect(part(page, "Lives").locator("tr.row")).to_have_count(3)
 
 
-def test_times_and_device_go_to_all_that_take_them(app: App, queries: list[dict[str, str]]):
-    page = app.open("curve", **{"set.from_ns": "1000", "set.to_ns": "2500"})
+def test_times_and_device_go_to_all_that_take_them(fresh_app: App, queries: list[dict[str, str]]):
+    page = fresh_app.open("curve", **{"set.from_ns": "1000", "set.to_ns": "2500"})
     expect(page.locator(".zoom")).to_contain_text("Only 1 µs to 2.5 µs")
     ends = {query["view"]: (query.get("from_ns"), query.get("to_ns")) for query in queries}
     assert ends == {"curve": ("1000", "2500"), "peaks": ("1000", "2500"), "lives": (None, None)}
     page.get_by_role("button", name="Whole recording").click()
     expect(page.locator(".zoom")).to_have_count(0)
-    app.settle()
+    fresh_app.settle()
     page.get_by_role("combobox", name="Device").select_option("1")
     expect(part(page, "Lives").locator("tr.row")).to_have_count(1)
     assert {query["view"] for query in queries if query.get("device") == "1"} == {"curve", "lives"}
@@ -119,8 +119,8 @@ def test_times_and_device_go_to_all_that_take_them(app: App, queries: list[dict[
     expect(part(page, "Lives").locator("tr.row")).to_have_count(3)
 
 
-def test_an_opened_row_shows_the_views_about_it(app: App, queries: list[dict[str, str]]):
-    page = app.open("curve")
+def test_an_opened_row_shows_the_views_about_it(fresh_app: App, queries: list[dict[str, str]]):
+    page = fresh_app.open("curve")
     part(page, "Lives").locator("tr.row", has_text="beta").click()
     detail = page.locator("details.about", has_text="Stacks")
     expect(detail.locator("tr.row")).to_have_count(3)
@@ -131,8 +131,8 @@ def test_an_opened_row_shows_the_views_about_it(app: App, queries: list[dict[str
     assert not violations(page)
 
 
-def test_keys_go_to_the_table_in_use(app: App, queries: list[dict[str, str]], clipboard: Callable[[], str]):
-    page = app.open("curve")
+def test_keys_go_to_the_table_in_use(fresh_app: App, queries: list[dict[str, str]], clipboard: Callable[[], str]):
+    page = fresh_app.open("curve")
     page.keyboard.press("j")
     chosen = page.locator("tr.row[aria-selected=true]")
     expect(chosen).to_have_text(["curve alpha03"])
@@ -146,8 +146,8 @@ def test_keys_go_to_the_table_in_use(app: App, queries: list[dict[str, str]], cl
     expect(part(page, "Lives").locator("tr.row")).to_have_text(["lives gamma11"])
 
 
-def test_another_trace_keeps_filters_and_forgets_times(app: App, queries: list[dict[str, str]]):
-    page = app.open("curve", **{"set.from_ns": "1", "set.to_ns": "2", "lives.filter": "beta", "lives.row": "1"})
+def test_another_trace_keeps_filters_and_forgets_times(fresh_app: App, queries: list[dict[str, str]]):
+    page = fresh_app.open("curve", **{"set.from_ns": "1", "set.to_ns": "2", "lives.filter": "beta", "lives.row": "1"})
     page.get_by_label("Span").select_option("9")
     expect(page.locator(".zoom")).to_have_count(0)
     expect(part(page, "Lives").get_by_label("Filter rows")).to_have_value("beta")

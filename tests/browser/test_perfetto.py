@@ -11,10 +11,13 @@ from urllib.parse import quote, urlencode
 import pytest
 from playwright.sync_api import expect
 
+from browser.app import PATIENCE_S
 from contract.running import PLUGIN, Server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
 
 STACKS = {"run": "single_process/transformer", "worker": "rank0"}
 TRACE = {"run": "made", "worker": "rank0", "span": "5"}
@@ -129,17 +132,25 @@ def test_chrome_s_own_viewer_reads_every_slice_without_a_warning(page: Page, bas
     assert {"annotations · thread 10072 (python)", "Python · thread 10072 (python)"} <= set(read["tracks"])
 
 
-def test_its_tracks_have_our_names_in_sight(perfetto: Perfetto):
+@pytest.fixture(scope="module")
+def small(browser: Browser, base_url: str) -> Iterator[Perfetto]:
+    """With a small trace in it."""
+    perfetto = Perfetto(browser.new_page(), base_url)
+    perfetto.page.set_default_timeout(PATIENCE_S * 1000)
     perfetto.open(TRACE)
-    assert perfetto.slices()
+    yield perfetto
+    perfetto.page.close()
+
+
+def test_its_tracks_have_our_names_in_sight(small: Perfetto):
+    assert small.slices()
     for name in ("GPU 0 · Made GPU", "process 1000"):
-        expect(perfetto.page.get_by_text(name).first).to_be_visible()
-    threads = {name for (name,) in perfetto.ask("select name from thread where name is not null")}
+        expect(small.page.get_by_text(name).first).to_be_visible()
+    threads = {name for (name,) in small.ask("select name from thread where name is not null")}
     assert {"stream 7", "thread 1", "annotations · thread 1"} <= threads
 
 
-def test_nothing_is_requested_from_outside(perfetto: Perfetto):
-    perfetto.open(TRACE)
-    perfetto.page.wait_for_timeout(2000)  # it begins to ask after it has drawn
-    assert [request for request in perfetto.outside if request[1] != "csp"] == []  # the page's policy held it back
-    assert perfetto.failed == []
+def test_nothing_is_requested_from_outside(small: Perfetto):
+    small.page.wait_for_timeout(2000)  # it begins to ask after it has drawn
+    assert [request for request in small.outside if request[1] != "csp"] == []  # the page's policy held it back
+    assert small.failed == []

@@ -39,9 +39,9 @@ def open_picture(app: App, names: list[str], totals: list[int]) -> Page:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_picture_needs_nothing_else_and_says_where_it_is_from(app: App, artifacts: Path, scheme: str):
-    app.page.emulate_media(color_scheme=scheme)
-    page = open_picture(app, ["void <script>alert(1)</script>(int)", "softmax"], [300_000, 100_000])
+def test_a_picture_needs_nothing_else_and_says_where_it_is_from(fresh_app: App, artifacts: Path, scheme: str):
+    fresh_app.page.emulate_media(color_scheme=scheme)
+    page = open_picture(fresh_app, ["void <script>alert(1)</script>(int)", "softmax"], [300_000, 100_000])
     path = saved(page, "Save Total as SVG", artifacts)
     assert path.name == "made.rank0.5.areas.Total.svg"
     text = path.read_text()
@@ -56,7 +56,7 @@ def test_a_picture_needs_nothing_else_and_says_where_it_is_from(app: App, artifa
     page.unroute_all(behavior="ignoreErrors")
 
 
-def test_a_picture_is_well_formed_whatever_a_name_holds(app: App, artifacts: Path):
+def test_a_picture_is_well_formed_whatever_a_name_holds(fresh_app: App, artifacts: Path):
     controls = "".join(map(chr, range(32)))
     names = [
         f"{controls}x",
@@ -66,7 +66,7 @@ def test_a_picture_is_well_formed_whatever_a_name_holds(app: App, artifacts: Pat
         "\"quoted\" 'twice'",
         "\u2028\x7f\x85",
     ]
-    page = open_picture(app, names, list(range(100, 100 + len(names))))
+    page = open_picture(fresh_app, names, list(range(100, 100 + len(names))))
     root = ET.fromstring(saved(page, "Save Total as SVG", artifacts).read_bytes())
     words = " ".join(node.text or "" for node in root.iter(f"{SVG}text"))
     assert "half \ufffd pair" in words
@@ -74,8 +74,8 @@ def test_a_picture_is_well_formed_whatever_a_name_holds(app: App, artifacts: Pat
     page.unroute_all(behavior="ignoreErrors")
 
 
-def test_a_picture_of_dots_is_twice_as_fine_as_the_page(app: App, artifacts: Path):
-    page = open_picture(app, ["half \ud800 pair", "softmax"], [300_000, 100_000])
+def test_a_picture_of_dots_is_twice_as_fine_as_the_page(fresh_app: App, artifacts: Path):
+    page = open_picture(fresh_app, ["half \ud800 pair", "softmax"], [300_000, 100_000])
     width = page.locator(".treemap").evaluate("box => Math.ceil(box.getBoundingClientRect().width + 32)")
     dots = saved(page, "Save Total as PNG", artifacts).read_bytes()
     assert dots.startswith(b"\x89PNG")
@@ -92,7 +92,7 @@ def test_rows_are_saved_as_the_server_would_answer_them(app: App, artifacts: Pat
     assert {column["name"] for column in answer["columns"]} == set(answer["data"])
 
 
-def test_a_histogram_tells_each_bin_and_leaves_room_for_missing_ones(app: App, artifacts: Path):
+def test_a_histogram_tells_each_bin_and_leaves_room_for_missing_ones(fresh_app: App, artifacts: Path):
     columns = [{"name": name, "kind": "duration", "doc": "An edge."} for name in ("from_ns", "to_ns")]
     columns.append({"name": "calls", "kind": "count", "doc": "Calls."})
     data = {"from_ns": [1000, 2000, 8000], "to_ns": [2000, 4000, 16000], "calls": [5, 15, 20]}
@@ -102,10 +102,10 @@ def test_a_histogram_tells_each_bin_and_leaves_room_for_missing_ones(app: App, a
         "picture": {"kind": "histogram", "lower": "from_ns", "upper": "to_ns", "heights": ["calls"]},
     }
     answer = {"state": "ready", "view": "lengths", "columns": columns, "data": data}
-    page = app.page
+    page = fresh_app.page
     page.route("**/views?*", lambda route: route.fulfill(json=[*route.fetch().json(), entry("lengths", [], **fields)]))
     page.route("**/view?view=lengths&*", lambda route: route.fulfill(json=answer))
-    app.open("lengths")
+    fresh_app.open("lengths")
     bins = page.locator(".histogram .bin")
     expect(bins).to_have_count(3)
     lefts = [box["x"] for box in (bins.nth(i).bounding_box() for i in range(3))]

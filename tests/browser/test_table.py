@@ -133,9 +133,9 @@ def many_operators() -> dict[str, object]:
     return {"state": "ready", "view": "operators", "columns": columns, "data": data}
 
 
-def test_a_hundred_thousand_rows_draw_the_few_in_sight(app: App):
-    app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
-    page = app.open("operators")
+def test_a_hundred_thousand_rows_draw_the_few_in_sight(fresh_app: App):
+    fresh_app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
+    page = fresh_app.open("operators")
     expect(page.locator(".sums")).to_contain_text("100\u202f000 rows")
     assert page.locator("tr.row").count() <= 60
     page.locator(".scroll").evaluate("box => { box.scrollTop = box.scrollHeight }")
@@ -165,9 +165,9 @@ AFTER = """act => new Promise(done => {
 
 
 @pytest.mark.parametrize(("act", "row_at"), [(SCROLL_FAR, lambda place: place), (SORT, lambda place: 99_999 - place)])
-def test_rows_in_sight_are_drawn_before_those_around_them(app: App, act: str, row_at: Callable[[int], int]):
-    app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
-    page = app.open("operators")
+def test_rows_in_sight_are_drawn_before_those_around_them(fresh_app: App, act: str, row_at: Callable[[int], int]):
+    fresh_app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
+    page = fresh_app.open("operators")
     before = page.evaluate(DRAWN)
     after = page.evaluate(AFTER, act)
     is_right = [identity == f"row-{row_at(place)}" for place, identity in after["inSight"]]
@@ -217,9 +217,9 @@ def typing(text: str) -> str:
     ],
     ids=["two filters", "filters and orders", "an order turned around", "the same order again"],
 )
-def test_the_rows_before_stay_until_those_of_the_newest_request_are_found(app: App, acts: str, last: str):
-    app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
-    page = app.open("operators")
+def test_the_rows_before_stay_until_those_of_the_newest_request_are_found(fresh_app: App, acts: str, last: str):
+    fresh_app.page.route("**/view?view=operators&*", lambda route: route.fulfill(json=many_operators()))
+    page = fresh_app.open("operators")
     page.evaluate(WATCH)
     page.evaluate(acts)
     page.wait_for_function("last => shown.at(-1) === last", arg=last)
@@ -271,7 +271,7 @@ def test_columns_are_chosen_and_the_address_has_them(app: App):
     expect(headings).to_have_count(before)
 
 
-def test_columns_with_one_value_are_hidden_until_they_are_chosen(app: App):
+def test_columns_with_one_value_are_hidden_until_they_are_chosen(fresh_app: App):
     columns = [
         {"name": "name", "kind": "text", "doc": "Name."},
         {"name": "device", "kind": "id", "doc": "Device."},
@@ -279,8 +279,8 @@ def test_columns_with_one_value_are_hidden_until_they_are_chosen(app: App):
     ]
     data = {"name": [f"gemm{i}" for i in range(9)], "device": [3] * 9, "calls": [1] * 9}
     answer = {"state": "ready", "view": "kernels", "columns": columns, "data": data}
-    app.page.route("**/view?view=kernels&*", lambda route: route.fulfill(json=answer))
-    page = app.open("kernels")
+    fresh_app.page.route("**/view?view=kernels&*", lambda route: route.fulfill(json=answer))
+    page = fresh_app.open("kernels")
     device = page.get_by_role("treegrid").get_by_role("columnheader", name="Device")
     expect(device).to_have_count(0)
     expect(page.locator(".sums")).to_contain_text("1 column hidden")

@@ -172,10 +172,10 @@ def test_a_loading_trace_shows_how_far_it_is(shell: Page, state: str, artifacts:
 MOST_BYTES = 140_000
 
 
-def test_the_page_is_small(app: App):
+def test_the_page_is_small(fresh_app: App):
     """What the server sends of the page's files in all; the answers about traces aren't among them."""
     responses = []
-    app.page.on("response", lambda response: "/static/" in response.url and responses.append(response))
-    app.open("kernels", row="0", open="1")
+    fresh_app.page.on("response", lambda response: "/static/" in response.url and responses.append(response))
+    fresh_app.open("kernels", row="0", open="1")
     assert [response.url.rpartition("/")[2] for response in responses] == ["index.js"]
     assert sum(response.request.sizes()["responseBodySize"] for response in responses) <= MOST_BYTES

@@ -254,8 +254,8 @@ def test_tracks_fold_pin_and_filter_and_the_address_keeps_it(app: App):
     expect(page.get_by_role("list", name="Pinned tracks").get_by_role("listitem")).to_have_count(1)
 
 
-def test_coarser_tiles_are_shown_until_finer_ones_come(app: App):
-    drawn = Drawn(app)
+def test_coarser_tiles_are_shown_until_finer_ones_come(fresh_app: App):
+    drawn = Drawn(fresh_app)
     held = HeldResponses(drawn.page, "**/timeline/tiles?*")
     drawn.page.mouse.move(*drawn.spot(STREAM, 325_000))
     drawn.hold("w", 500)
@@ -275,8 +275,8 @@ def test_workers_are_stacked_on_one_clock(app: App):
     drawn.until(lambda: is_green(drawn.color_at(STREAM, 325_000)))
 
 
-def test_names_are_requested_beside_boxes_and_gaps_once_these_are_drawn(app: App):
-    page = app.page
+def test_names_are_requested_beside_boxes_and_gaps_once_these_are_drawn(fresh_app: App):
+    page = fresh_app.page
     labels, tiles, gaps = (
         HeldResponses(page, f"**/{route}") for route in ("timeline/labels?*", "timeline/tiles?*", "view?*view=gaps*")
     )
@@ -295,26 +295,26 @@ def test_names_are_requested_beside_boxes_and_gaps_once_these_are_drawn(app: App
     gaps.release()
 
 
-def test_the_gaps_of_each_worker_are_requested_once(app: App):
+def test_the_gaps_of_each_worker_are_requested_once(fresh_app: App):
     urls: list[str] = []
-    app.page.on("request", lambda request: urls.append(request.url) if "view=gaps" in request.url else None)
-    drawn = Drawn(app, ranks="rank1")
+    fresh_app.page.on("request", lambda request: urls.append(request.url) if "view=gaps" in request.url else None)
+    drawn = Drawn(fresh_app, ranks="rank1")
     drawn.until(lambda: len(urls) == 2)
     drawn.page.get_by_role("button", name="2 of 2 workers").click()
     drawn.page.get_by_role("button", name="rank0 alone").click()
     expect(drawn.page.locator(".gutter li.of-source")).to_have_count(0)
-    app.settle()
+    fresh_app.settle()
     assert ["worker=rank1" in url for url in urls] == [False, True]
 
 
-def test_the_hint_goes_away_for_good(app: App):
-    drawn = Drawn(app)
+def test_the_hint_goes_away_for_good(fresh_app: App):
+    drawn = Drawn(fresh_app)
     hint = drawn.page.locator(".hint")
     expect(hint).to_be_visible()
     hint.get_by_role("button").click()
     expect(hint).to_have_count(0)
     drawn.page.reload()
-    app.settle()
+    fresh_app.settle()
     expect(hint).to_have_count(0)
 
 

@@ -76,8 +76,8 @@ def test_every_goal_of_an_arrow_is_reached(app: App):
     drawn.says("selected: aten::relu")
 
 
-def test_keys_that_are_faster_than_the_answers_lead_as_far(app: App):
-    drawn = Drawn(app, slice="2")
+def test_keys_that_are_faster_than_the_answers_lead_as_far(fresh_app: App):
+    drawn = Drawn(fresh_app, slice="2")
     drawn.says(KERNEL)
     page = drawn.page
     held = HeldResponses(page, "**/timeline/slice?*")
@@ -127,9 +127,9 @@ globalThis.fetch = async (...request) => { if (isLate(request[0])) await late();
 """
 
 
-def test_a_worker_moves_when_its_clock_is_the_last_to_arrive(app: App):
-    app.page.add_init_script(LATE_CLOCKS)
-    drawn = Drawn(app, run="ranks", worker="rank0", span="5", ranks="rank1")
+def test_a_worker_moves_when_its_clock_is_the_last_to_arrive(fresh_app: App):
+    fresh_app.page.add_init_script(LATE_CLOCKS)
+    drawn = Drawn(fresh_app, run="ranks", worker="rank0", span="5", ranks="rank1")
     collective = (300_000, 340_000)  # on both workers, once their clocks are compared
     drawn.until(lambda: pixels(drawn, 0, *collective) == pixels(drawn, 1, *collective))
 

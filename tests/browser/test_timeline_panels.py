@@ -249,8 +249,8 @@ def test_workers_are_aligned_by_the_end_of_a_collective(app: App, base_url: str)
     page.wait_for_function("/profiler.from=-220000&/.test(location.hash) && /profiler.to=860000/.test(location.hash)")
 
 
-def test_clocks_that_cannot_be_compared_are_named_and_compared_again(app: App, base_url: str):
-    page = app.page
+def test_clocks_that_cannot_be_compared_are_named_and_compared_again(fresh_app: App, base_url: str):
+    page = fresh_app.page
     answer = {"state": "failed", "code": "broken", "message": "a rank can't be read"}
     page.route("**/view?*view=clocks*", lambda route: route.fulfill(json=answer), times=1)
     page.goto(f"/{ENTRY}{address(view='timeline', **RANKS, ranks='rank1')}")
@@ -261,12 +261,12 @@ def test_clocks_that_cannot_be_compared_are_named_and_compared_again(app: App, b
     expect(page.get_by_role("group", name="Workers", exact=True)).to_contain_text("clock inferred from collectives")
 
 
-def test_late_clocks_move_no_aligned_worker_and_close_nothing(app: App, base_url: str):
-    held = HeldResponses(app.page, "**/view?*view=clocks*")
+def test_late_clocks_move_no_aligned_worker_and_close_nothing(fresh_app: App, base_url: str):
+    held = HeldResponses(fresh_app.page, "**/view?*view=clocks*")
     second = slice_called(base_url, ALL_REDUCE, 1, **{**RANKS, "worker": "rank1"})
     align = json.dumps({"by": "collective", "find": {"name": ALL_REDUCE}, "before": 1})
     place = {**RANKS, "ranks": "rank1", "slice": f"{second}.rank1", "align": align}
-    page = app.page
+    page = fresh_app.page
     page.goto(f"/{ENTRY}{address(view='timeline', **place)}")
     held.wait_for_request()
     details(page, ALL_REDUCE).get_by_role("button", name="Show the whole event").click()
@@ -274,7 +274,7 @@ def test_late_clocks_move_no_aligned_worker_and_close_nothing(app: App, base_url
     expect(event).to_contain_text(ALL_REDUCE)
     expect(page.get_by_text("aligning…")).to_be_visible()
     held.release()
-    app.settle()
+    fresh_app.settle()
     expect(page.get_by_text("aligning…")).to_have_count(0)
     expect(event).to_be_visible()
     page.get_by_role("button", name="2 of 2 workers").click()
@@ -313,9 +313,10 @@ def test_the_drawer_and_the_choices_are_accessible(app: App, base_url: str, arti
         "workers": {**PLACE, "ranks": "rank1"},
         "broken-worker": {"run": "half", "worker": "rank0", "span": "5", "ranks": "rank1"},
     }
-    broken = {}
+    broken, page = {}, app.open("timeline", **PLACE)
     for name, place in places.items():
-        page = app.open("timeline", **place)
+        page.mouse.move(0, 0)  # no tip is shown of what is below it
+        app.go(view="timeline", **place)
         if name == "details":
             details(page, "gemm").get_by_role("button", name="Show the whole event").click()
             expect(page.get_by_role("region", name="Event at byte")).to_contain_text("Bytes")

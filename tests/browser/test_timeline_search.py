@@ -69,8 +69,8 @@ def test_enter_walks_also_outside_the_box(app: App):
     expect(shown(page, "aten::relu")).to_be_visible()
 
 
-def test_keys_that_are_faster_than_the_answers_are_all_heeded(app: App):
-    page = app.open("timeline", **PLACE, find=json.dumps({"text": "aten::relu"}))
+def test_keys_that_are_faster_than_the_answers_are_all_heeded(fresh_app: App):
+    page = fresh_app.open("timeline", **PLACE, find=json.dumps({"text": "aten::relu"}))
     expect(count(page)).to_have_text("4 results")
     held = HeldResponses(page, "**/timeline/find?*")
     for key in ("Enter", "Enter", "Enter", "Shift+Enter"):

@@ -87,23 +87,23 @@ OF_COLORS = ["color-contrast", "link-in-text-block"]  # the rules that another t
 
 
 def test_every_view_is_accessible_in_both_themes_and_fits_a_narrow_page(
-    app: App, context: BrowserContext, base_url: str, artifacts: Path
+    fresh_app: App, context: BrowserContext, base_url: str, artifacts: Path
 ):
     source = "resnet50_num_workers_0" if "resnet50_num_workers_0" in SOURCES else "made"
-    app.open(**place(base_url, source))
-    shown = View(app, context, artifacts)
+    fresh_app.open(**place(base_url, source))
+    shown = View(fresh_app, context, artifacts)
     for view in tabs(base_url):
-        app.go(view=view["id"], **place(base_url, source))
-        is_drawn(app.page, view)
+        fresh_app.go(view=view["id"], **place(base_url, source))
+        is_drawn(fresh_app.page, view)
         shown.look(view["id"], "light")
-        app.page.emulate_media(color_scheme="dark")
-        app.settle()
+        fresh_app.page.emulate_media(color_scheme="dark")
+        fresh_app.settle()
         shown.look(view["id"], "dark", OF_COLORS)
-        app.page.emulate_media(color_scheme="light")
+        fresh_app.page.emulate_media(color_scheme="light")
         shown.look_at_narrow_windows(view["id"], source)
         if (view["picture"] or {}).get("kind") == "tree":
-            app.go(view=view["id"], **place(base_url, "modules"))
-            is_drawn(app.page, view)
+            fresh_app.go(view=view["id"], **place(base_url, "modules"))
+            is_drawn(fresh_app.page, view)
             shown.look_at_narrow_windows(view["id"], "modules")
     assert not shown.faults
 
@@ -156,8 +156,8 @@ def test_what_the_rows_go_by_is_marked_and_in_sight(app: App, view: str, width: 
     assert page.evaluate(FAULTS, False) == []
 
 
-def test_no_kernel_is_shown_before_the_state_that_has_its_label(app: App):
-    page, held = app.page, []
+def test_no_kernel_is_shown_before_the_state_that_has_its_label(fresh_app: App):
+    page, held = fresh_app.page, []
     page.route("**/state?*", lambda route: held.append(route))
     with page.expect_response("**/view?*view=kernels*"):
         page.goto(f"/{ENTRY}{address(view='kernels', run='h100/training')}")
