@@ -1,5 +1,40 @@
 import { strictEqual as is } from "node:assert/strict";
-import { functionName, idInWords, isReadableOtherwise, readableName } from "../src/format/readable_names.ts";
+import {
+  addKernelLabels,
+  functionName,
+  idInWords,
+  isReadableOtherwise,
+  labelsVersion,
+  readableName,
+  resetKernelLabels,
+} from "../src/format/readable_names.ts";
+import { Labels } from "../src/timeline/model/labels.ts";
+
+Deno.test("a timeline that is shown again brings its labels again", async () => {
+  const page = {
+    state: "ready" as const,
+    texts: ["execute_context_1"],
+    labels: { execute_context_1: "Decode" },
+    categories: [0],
+  };
+  const labels = new Labels(1, () => Promise.resolve(page), () => {});
+  await labels.requestAll();
+  is(readableName("execute_context_1"), "Decode");
+  resetKernelLabels();
+  is(readableName("execute_context_1"), "execute_context_1");
+  await labels.requestAll();
+  is(readableName("execute_context_1"), "Decode");
+});
+
+Deno.test("the labels of a recording are forgotten with it", () => {
+  addKernelLabels({ "aten::mm": "mm", "void k<int>()": "k int32" });
+  resetKernelLabels({ "void k<int>()": "k" });
+  is(readableName("void k<int>()"), "k");
+  is(readableName("aten::mm"), "aten::mm");
+  const before = labelsVersion.value;
+  addKernelLabels({ "void k<int>()": "k" });
+  is(labelsVersion.value, before);
+});
 
 Deno.test("a function without a file is called as its callers write it", () => {
   is(functionName("<built-in function zoom_shift>"), "zoom_shift");

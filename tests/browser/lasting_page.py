@@ -2,18 +2,15 @@
 
 To load the page takes ten times the CPU time of going to another place of it. What a test leaves behind must not reach
 the next one, so between two of them the page goes to a run that there isn't: all that belongs to a place ends there. It
-is loaded again if it then doesn't look as it did when it was loaded, if it has drawn the timeline, whose state outlives
-its place, or if it has asked for runs that the next test doesn't open: it keeps the readable names of their kernels.
-The answers that the page keeps stay. A test of what the page asks, of its first answers or of others than the server's
+is loaded again if it then doesn't look as it did when it was loaded, or if it has drawn the timeline, whose state
+outlives its place. The answers that the page keeps stay. A test of what the page asks, of its first answers or of others than the server's
 needs a page of its own: `fresh_app`.
 """
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import expect
@@ -25,8 +22,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-NO_RUN = "(none)"
-NOWHERE = address(view="overview", run=NO_RUN)
+NOWHERE = address(view="overview", run="(none)")
 LASTING = ("route", "on", "once", "add_init_script", "expose_function", "expose_binding")  # refused
 
 MOVE = """hash => new Promise(done => {
@@ -45,7 +41,7 @@ LOOKS = """() => [
     ...Object.keys(globalThis).filter(name => !name.startsWith("axe")),
     ...Object.keys(navigator.clipboard ?? {}),
 ].join("\\n")"""
-# How the page looks nowhere, and the runs that it has asked for; null if it has drawn the timeline.
+# How the page looks nowhere; null if it has drawn the timeline.
 LEAVE = f"""async hash => {{
     localStorage.clear();
     sessionStorage.clear();
@@ -54,8 +50,7 @@ LEAVE = f"""async hash => {{
     const asked = performance.getEntriesByType("resource").map(({{ name }}) => new URL(name));
     if (asked.some(({{ pathname }}) => pathname.includes("/timeline"))) return null;
     await ({MOVE})(hash);
-    const runs = asked.flatMap(({{ searchParams }}) => ["run", "base_run"].map(name => searchParams.get(name)));
-    return [({LOOKS})(), ...new Set(runs.filter(run => run && run !== "{NO_RUN}"))];
+    return ({LOOKS})();
 }}"""
 
 
@@ -73,7 +68,6 @@ class LastingPage:
         self._origin, self._window = origin, page.viewport_size or {"width": 0, "height": 0}
         self._looks = ""  # nowhere, as it was loaded
         self._is_nowhere, self._is_shown = False, False
-        self._runs: set[str] = set()  # that it has asked for since it was loaded
         for name in LASTING:
             setattr(page, name, _refuse)
 
@@ -86,7 +80,7 @@ class LastingPage:
             load(self.page, place)
             self.page.evaluate(KEEP_REQUESTS)
             return
-        if not self._is_nowhere or not self._runs <= runs_of(place):
+        if not self._is_nowhere:
             self._load_nowhere()
         self.page.evaluate(MOVE, place)
 
@@ -110,8 +104,7 @@ class LastingPage:
         self._is_shown = self._is_nowhere = False
         if page.url.startswith(self._origin):
             page.mouse.move(0, 0)
-            looks, *runs = page.evaluate(LEAVE, NOWHERE) or [""]
-            self._is_nowhere, self._runs = looks == self._looks != "", {*runs}
+            self._is_nowhere = page.evaluate(LEAVE, NOWHERE) == self._looks != ""
         if not self._is_nowhere:
             page.goto("about:blank")
 
@@ -156,11 +149,6 @@ def lasting_app(lasting: LastingPage) -> Iterator[App]:
 
 def is_timeline(place: str) -> bool:
     return "view=timeline" in place
-
-
-def runs_of(place: str) -> set[str]:
-    """The run and the base of an address."""
-    return {unquote(run) for run in re.findall(r"[.](?:base_)?run=([^&]+)", place)}
 
 
 def _refuse(*_args: object, **_options: object) -> None:

@@ -76,3 +76,14 @@ def test_the_panel_asks_for_the_trace_only_once_a_run_s_page_is_answered(fresh_a
     assert not states
     with fresh_app.page.expect_request("**/state?*"):
         held.release()
+
+
+def test_names_have_the_labels_of_the_recording_that_is_shown(app: App):
+    """A kernel that is called like an operator has a label, which operators of other recordings don't have."""
+    place = {"view": "operators", "worker": "rank0", "span": "5"}
+    names = app.open(run="matmuls", **place).locator("tr.row td:first-child")
+    expect(names).to_have_text(["aten::mm", "aten::relu"])
+    app.go(run="without_flops", **place)
+    expect(names).to_have_text(["mm", "relu"])
+    app.go(run="matmuls", **place)
+    expect(names).to_have_text(["aten::mm", "aten::relu"])

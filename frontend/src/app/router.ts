@@ -17,7 +17,7 @@ import {
 import { type Address, isInFront, onAddressChange, onReload, readAddress, writeAddress } from "./host.ts";
 import { type ApiRequest, attempt, isAnswered, resources, retryFailed } from "./resource.ts";
 import { editDistance } from "../format/edit_distance.ts";
-import { addKernelLabels } from "../format/readable_names.ts";
+import { addKernelLabels, resetKernelLabels } from "../format/readable_names.ts";
 import { matrixUnits, TENSOR_CORES } from "../format/vendor_words.ts";
 import { setTitles, shorten, type Value } from "../format/numbers.ts";
 import { pageView } from "../api/pictures.ts";
@@ -480,6 +480,7 @@ async function pollListing() {
 export function start() {
   onAddressChange(() => (address.value = readAddress()));
   onReload(retry);
+  effect(() => resetKernelLabels(knownStates.peek().get(traceKey.value)?.state.labels));
   traceStates.start();
   whySource.start();
   effect(() => {

@@ -8,11 +8,17 @@ const labels = new Map<string, string>();
 /** Counts the answers that brought new labels. */
 export const labelsVersion = signal(0);
 
-/** Keeps the labels of an answer: others name the same kernels. */
+/** Keeps the labels of an answer: others about the recording name the same kernels. */
 export function addKernelLabels(added: Record<string, string>) {
   const known = labels.size;
   for (const name in added) labels.set(name, added[name]!);
-  if (labels.size > known) labelsVersion.value++;
+  if (labels.size > known) labelsVersion.value = labelsVersion.peek() + 1;
+}
+
+/** Forgets the labels of another recording: they are distinct within one. */
+export function resetKernelLabels(known: Record<string, string> = {}) {
+  labels.clear();
+  addKernelLabels(known);
 }
 
 // torch's name of a function without a file; `names/python_frames.py` has the same rule.

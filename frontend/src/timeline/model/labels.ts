@@ -10,6 +10,7 @@ export class Labels {
   /** Index into the categories of the trace; 255, which is none, where the page isn't there yet. */
   readonly categories: Uint8Array;
   private readonly requests = new Map<number, Promise<void>>();
+  private readonly readable: Record<string, string> = {}; // names by texts
   private loaded = 0; // pages
 
   constructor(
@@ -35,6 +36,7 @@ export class Labels {
   /** Loads all pages, one after the other: a box without its label has no color. */
   async requestAll() {
     for (let label = 0; label < this.size; label += LABELS_PER_PAGE) await this.request(label);
+    addKernelLabels(this.readable); // also of a trace that was shown before
   }
 
   /** Loads the page of a label, unless it was requested before. */
@@ -48,7 +50,7 @@ export class Labels {
   private async load(page: number) {
     const answer = await this.loadPage(page);
     if (!answer) return void this.requests.delete(page);
-    addKernelLabels(answer.labels);
+    addKernelLabels(Object.assign(this.readable, answer.labels));
     const first = page * LABELS_PER_PAGE;
     answer.texts.forEach((text, i) => (this.texts[first + i] = text));
     this.categories.set(answer.categories, first);
