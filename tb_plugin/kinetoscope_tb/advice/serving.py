@@ -22,13 +22,14 @@ from ..names.iterations import SERVERS
 from ..names.kernel_labels import kernel_label
 from ..names.server_work import receives_from_scheduler
 from .copies import COPY_LESS_OF_CACHE
-from .facts import Facts
+from .facts import LARGE_SHARE, Facts
 from .faults import BLOCKED
 from .model import Advice, Confidence
 from .server_host import late_of_server
 
 _NAMED = 3
 _MOST = 0.5  # of the time that the host limits
+_MUCH = 1 / 3  # of a phase
 _NEAR = 0.6  # of a limit: from there on kernels can't become much faster
 _NOTABLE = 0.05  # of the phase: how near smaller parts come to the device's limits isn't said
 _PHASES = {"other": "iterations of unknown phase", "mixed": "mixed iterations", "idle": "empty iterations"}
@@ -141,7 +142,7 @@ def serving_phase(facts: Facts) -> Iterator[Advice]:
         f"{_evidence(facts, rows)}{_roof(rows)}",
         action + ("" if facts.count >= FEWEST_PEERS else " Record more iterations: one or two say little of a load."),
         None,
-        _confidence(first),
+        _confidence(rows, first),
         "limits",
         size_ns=round(size_ns / facts.count),
     )
@@ -168,7 +169,7 @@ def _load(facts: Facts, rows: list[dict[str, Any]], idle_ns: int) -> Advice:
         f"time.{_roof(rows)}",
         _NO_LOAD if is_load else _NO_MESSAGE,
         None,
-        _confidence(first) if is_load else "medium",
+        _confidence(rows, first) if is_load else "medium",
         "limits",
         size_ns=round(first["time_ns"] / facts.count),
     )
@@ -191,11 +192,14 @@ def _prompts_follow(facts: Facts) -> bool:
 def limiting_part(rows: list[dict[str, Any]]) -> tuple[dict[str, Any], int]:
     """The part that limits a phase, of its parts with the longest first, and its time.
 
-    That is the longest one, or the longest of what the host does, if all of that takes longer.
+    That is the longest one, or the longest of what the host does, if all of that takes longer; or a third of the phase,
+    since that is lost for sure, while kernels may be near the device's limits.
     """
-    on_host = [row for row in rows if _is_on_host(row)]
+    on_host, first = [row for row in rows if _is_on_host(row)], rows[0]
     late_ns = sum(row["time_ns"] for row in on_host)
-    return (on_host[0], late_ns) if late_ns > rows[0]["time_ns"] else (rows[0], rows[0]["time_ns"])
+    most_ns = first["time_ns"] if first["roof_frac"] is not None else min(first["time_ns"], _MUCH * first["whole"])
+    is_of_host = late_ns > most_ns and not first["part"].startswith(IDLE)
+    return (on_host[0], late_ns) if is_of_host or late_ns > first["time_ns"] else (first, first["time_ns"])
 
 
 def _is_on_host(row: dict[str, Any]) -> bool:
@@ -295,8 +299,13 @@ def _roof(rows: list[dict[str, Any]]) -> str:
     )
 
 
-def _confidence(first: dict[str, Any]) -> Confidence:
-    """High if the cause is recorded and several iterations agree."""
+def _confidence(rows: list[dict[str, Any]], first: dict[str, Any]) -> Confidence:
+    """High if the cause is recorded and several iterations agree.
+
+    Not that of kernels that may be near the device's limits while the host, too, costs much.
+    """
     if first["part"] == f"{IDLE}{QUEUED}":
         return "cannot_tell"
-    return "high" if first["iterations"] >= FEWEST_PEERS else "medium"
+    late_ns = sum(row["time_ns"] for row in rows if _is_on_host(row))
+    is_sure = first["roof_frac"] is not None or first["part"].startswith(IDLE) or late_ns < LARGE_SHARE * first["whole"]
+    return "high" if is_sure and first["iterations"] >= FEWEST_PEERS else "medium"

@@ -40,6 +40,19 @@ def test_matmuls_that_take_most_of_a_decode_are_named_with_the_time_per_token():
     assert (row["confidence"], row["view"], row["saving_ns"]) == ("high", "limits", None)
 
 
+def test_matmuls_that_may_be_near_their_roof_are_less_certain_where_the_host_costs_much_too():
+    row = advice(decodes(kernel=60, gap=20))["serving_phase"]
+    assert row["title"].startswith("Matmuls limit tokens per second: ")
+    assert "idle while" in row["evidence"]
+    assert row["confidence"] == "medium"
+
+
+def test_a_third_that_the_host_costs_comes_before_matmuls_that_may_be_near_their_roof():
+    row = advice(decodes(kernel=60, gap=50))["serving_phase"]
+    assert row["title"].startswith("The host limits tokens per second: the GPU is idle for ")
+    assert row["confidence"] == "high"
+
+
 def test_limits_say_the_phase_before_its_tokens_and_what_other_phases_there_are():
     (row,) = VIEWS["limits_summary"].run(decodes(kernel=200)).rows(named=True)
     assert row["title"].startswith("Decode: 18\u202f018 tokens/s. Matmuls limit tokens per second: 90.1 % of decode; ")
