@@ -27,6 +27,7 @@ from kinetoscope_tb.advice.contention import core_waits_candidate
 from kinetoscope_tb.advice.facts import Facts
 from kinetoscope_tb.advice.model import Candidate
 from kinetoscope_tb.advice.saving_range import OF_HOST, Change, range_of_delays
+from kinetoscope_tb.critical_path.boundaries import host_boundaries
 from kinetoscope_tb.critical_path.explanation import Explanation, path_explanation
 from kinetoscope_tb.measures.recording.processor_use import ProcessorTime
 from kinetoscope_tb.measures.time.step_subset import counted_steps
@@ -260,10 +261,10 @@ def _percents(
     explained: Explanation, trace: Trace, target: str, percent: int, others: NDArray[np.uint8] | None
 ) -> NDArray[np.uint8]:
     """By how much each node would be shorter."""
-    boundaries = explained.graph.nodes.boundaries
+    _, ranges = host_boundaries(trace)
     of_nodes = np.zeros(explained.graph.nodes.time.size, np.uint8) if others is None else others.copy()
     for row in _rows_of(trace, target):
-        nodes = slice(boundaries.start[row] + 1, boundaries.end[row] + 1)
+        nodes = slice(ranges.start[row] + 1, ranges.end[row] + 1)
         of_nodes[nodes] = np.maximum(of_nodes[nodes], percent)
     return of_nodes
 

@@ -20,7 +20,7 @@ DEVICE = ("kernel", "memcpy", "memset", "sync", "gpu_annotation")
 def only(*kinds, **left_out):
     """The recording of the eras, with these kinds of rows alone."""
     rows = [row for row in recording() if row.kind in kinds and not row.name.startswith(left_out.get("without", "\0"))]
-    return Era("part", Kineto((2, 8), rows=tuple(rows))).trace()
+    return Era("part", Kineto((2, 8), rows=tuple(rows))).trace
 
 
 def totals(trace, view="operators"):
