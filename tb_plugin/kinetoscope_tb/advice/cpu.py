@@ -240,7 +240,10 @@ def _by_counters(facts: Facts, off: _OffProcessor | None) -> str:
 
 
 def host_threads(facts: Facts) -> Iterator[Advice | ClearedTopic]:
-    """Other processes take the cores, the process is throttled, or most cores are free for operators on one thread."""
+    """Other processes take the cores, the process is throttled, or most cores are free for operators on one thread.
+
+    Nothing where `core_waits` says that the main thread waits for a core.
+    """
     off = _off_processor(facts) if _is_meant(facts) else None
     if off is None or off.use.machine is None:
         return
@@ -248,9 +251,10 @@ def host_threads(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     if facts.is_worth(off.held_up, LARGE_SHARE):
         yield _held_up(facts, off, machine)
         return
+    if facts.is_worth(core_waits_of_steps(facts), LARGE_SHARE):
+        return
     large = facts.mean(facts.host_time.lengths["operators"])
     is_single = use.cores >= 1 / _ALONE and use.peak_cores <= _ALONE
-    is_single &= not facts.is_worth(core_waits_of_steps(facts), LARGE_SHARE)
     if machine > _MOSTLY_IDLE or not is_single or facts.share(large) < _MOST or facts.is_one_of_many:
         usage = f"the process used {text.digits(use.cores)} cores, the machine {text.percent(machine)}"
         yield ClearedTopic("processor cores", usage)

@@ -92,3 +92,4 @@ def test_waits_for_a_core_are_no_other_cause():
     by_rule = rows(machine.builder.build())
     assert "core_waits" in by_rule
     assert "host_threads" not in by_rule
+    assert not any("processor cores" in row.title + row.evidence for row in by_rule.values())
