@@ -351,6 +351,19 @@ EXPORT int64_t raise_percents_of_rows(IN(int8_t, part), IN(uint8_t, of_row), IN(
     return 0;
 }
 
+/* How much of a union lies between what a node waited for last and the node. */
+static int64_t own_time(int64_t v, IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, start),
+                        IN(int64_t, end), IN(int64_t, before), int64_t *begun, int64_t *over) {
+    if (AT(first, v) == AT(first, v + 1)) return 0;
+    int64_t since = AT(time, AT(predecessor, AT(first, v)));
+    int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, begun);
+    return union_before(start, start_size, end, end_size, before, before_size, AT(time, v), over) - least;
+}
+
+#define OWN_TIME(v)                                                                                                   \
+    own_time(v, first, first_size, predecessor, predecessor_size, time, time_size, start, start_size, end, end_size,  \
+             before, before_size, &begun, &over)
+
 /* Raises the percents of the boundaries of some threads to the share of their own time, since their driving edge's
    predecessor, that lies in a union, times `less`, rounded to the nearest, to the even one of two. `of_thread`: where the
    boundaries of each thread begin, and the last ones end. */
@@ -364,9 +377,7 @@ EXPORT int64_t raise_percents_of_boundaries(IN(int64_t, of_thread), IN(int32_t, 
         if (!AT(is_meant, thread) || AT(first, v) == AT(first, v + 1)) continue;
         int64_t at = AT(time, v), since = AT(time, AT(predecessor, AT(first, v)));
         if (since >= at) continue;
-        int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, &begun);
-        int64_t inside = union_before(start, start_size, end, end_size, before, before_size, at, &over) - least;
-        double share = 100 * (AT(less, 0) * (double)inside / (double)(at - since));
+        double share = 100 * (AT(less, 0) * (double)OWN_TIME(v) / (double)(at - since));
         int64_t whole = (int64_t)share;
         double rest = share - (double)whole;
         raise_to(&AT(percent, v), whole + (rest > 0.5 || (rest == 0.5 && whole % 2)));
@@ -481,19 +492,6 @@ EXPORT int64_t driving_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(i
     return 0;
 }
 
-/* How much of a union lies between what a node waited for last and the node. */
-static int64_t own_time(int64_t v, IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, start),
-                        IN(int64_t, end), IN(int64_t, before), int64_t *begun, int64_t *over) {
-    if (AT(first, v) == AT(first, v + 1)) return 0;
-    int64_t since = AT(time, AT(predecessor, AT(first, v)));
-    int64_t least = union_before(start, start_size, end, end_size, before, before_size, since, begun);
-    return union_before(start, start_size, end, end_size, before, before_size, AT(time, v), over) - least;
-}
-
-#define OWN_TIME(v)                                                                                                   \
-    own_time(v, first, first_size, predecessor, predecessor_size, time, time_size, start, start_size, end, end_size,  \
-             before, before_size, &begun, &over)
-
 /* The own times of consecutive nodes from `low` on. */
 EXPORT int64_t own_times(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, start),
                          IN(int64_t, end), IN(int64_t, before), int64_t low, OUT(int64_t, own)) {
@@ -607,7 +605,7 @@ static bool is_one_stretch(const Segment *after, const Segment *before) {
            after->where.thread == before->where.thread;
 }
 
-/* Walks back likewise, with consecutive segments of one path, part, row and thread as one stretch. Returns how many there
+/* Walks back as walk_back does, with consecutive segments of one path, part, row and thread as one stretch. Returns how many there
    are, and writes them if there is room for all: the end, the part, and the row of each, or -2 minus its thread, or
    NONE. `stretches`: 0 at first, then how many each path has. Segments that last as long as `most`: their
    beginnings and ends, parts, rows and threads, if there is room, and in `longs` how many there are. */

@@ -128,7 +128,7 @@ def contradictions(page: Page, title: str, badge: str) -> Iterator[str]:
 def looks(tabs: Sequence[str], recording: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Each tab of a recording with the widths in which it is looked at.
 
-    If that is one of them, tabs of one width come in a row: whenever it changes, the page is laid out anew.
+    If that is one of them, tabs of one width come in a row: whenever it changes, the page is laid out again.
     """
     if EVERY == 1:
         yield from ((tab, WIDTHS[:: 1 if number % 2 == 0 else -1]) for number, tab in enumerate(tabs))

@@ -1,6 +1,6 @@
 """The verdicts of all real traces in one file that a person can read: verdicts.txt.
 
-`make golden` writes it anew; `oracle/test_each_recording.py` compares it with the verdict of each trace. docs/verdicts.md
+`make golden` writes it again; `oracle/test_each_recording.py` compares it with the verdict of each trace. docs/verdicts.md
 says what each claim rests on.
 """
 

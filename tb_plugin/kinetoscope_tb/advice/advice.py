@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.allocator import release_free_memory
 from ..arrays.intervals import merge
 from ..measures.calls.roofline import Limits
 from ..measures.recording.contents import has_communication, has_snapshot
@@ -188,9 +187,9 @@ def findings(facts: Facts) -> tuple[Result, ...]:
     results: list[Result] = []
     for rule in _rules(facts):
         results += rule(facts)
-        if facts.trace.meta.is_large:
-            release_free_memory()
+        facts.trace.release_free_memory()
     facts.release()  # what follows needs as much memory
+    facts.trace.release_free_memory()
     return tuple(results)
 
 

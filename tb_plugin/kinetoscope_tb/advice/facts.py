@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.allocator import release_free_memory
 from ..arrays.gather import NONE, category_codes, gather, map_categories, scatter_add
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, exclusive_sums, length_within, merge, union, without
 from ..arrays.nesting import nearest
@@ -100,7 +99,6 @@ class Facts:
         """Free what rules have looked at row by row: computed again, should anyone ask for it again."""
         for name in _BY_ROW:
             vars(self).pop(name, None)
-        release_free_memory()
 
     @cached_property
     def _work(self) -> Ints:
@@ -733,9 +731,7 @@ class Facts:
     @cached_property
     def late(self) -> Late:
         """The idle time of all devices that the host was late for."""
-        late = Late(self)
-        release_free_memory()
-        return late
+        return Late(self)
 
 
 class Late:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather_names, map_categories
+from ..arrays.gather import NONE, gather_column, map_categories
 from ..arrays.intervals import Ints, length_within
 from ..measures.recording.device_properties import Devices
 from ..measures.recording.vendor import AMD, NVIDIA
@@ -264,8 +264,8 @@ def _in_float(facts: Facts, units: _Units) -> tuple[NDArray[np.bool_], NDArray[n
     host, kernels, without_types = facts.trace.all_host_events, facts.kernels, not units.is_slow_in_float
     has_matrix_name = map_categories(kernels["name"], _multiplies_matrices)
     op = kernels["op"].to_numpy()
-    could = map_categories(gather_names(host["name"], op), is_matrix_op)
-    types = gather_names(host["input_types"], op)
+    could = map_categories(gather_column(host["name"], op), is_matrix_op)
+    types = gather_column(host["input_types"], op)
     is_float = map_categories(types, _is_float, missing=without_types) & (op != NONE)
     has_types = types.is_not_null().to_numpy()
     is_slow = has_matrix_name & ((kernels["tensor_cores"] == "no").to_numpy() | units.is_slow_in_float)

@@ -197,9 +197,13 @@ def limiting_part(rows: list[dict[str, Any]]) -> tuple[dict[str, Any], int]:
     """
     on_host, first = [row for row in rows if _is_on_host(row)], rows[0]
     late_ns = sum(row["time_ns"] for row in on_host)
-    most_ns = first["time_ns"] if first["roof_frac"] is not None else min(first["time_ns"], _MUCH * first["whole"])
-    is_of_host = late_ns > most_ns and not first["part"].startswith(IDLE)
-    return (on_host[0], late_ns) if is_of_host or late_ns > first["time_ns"] else (first, first["time_ns"])
+    most_ns = first["time_ns"] if _is_loss_known(first) else min(first["time_ns"], _MUCH * first["whole"])
+    return (on_host[0], late_ns) if late_ns > most_ns else (first, first["time_ns"])
+
+
+def _is_loss_known(row: dict[str, Any]) -> bool:
+    """Whether it is known how much of a part's time is lost: all idle time, and what kernels take above their roof."""
+    return row["part"].startswith(IDLE) or row["roof_frac"] is not None
 
 
 def _is_on_host(row: dict[str, Any]) -> bool:
@@ -307,5 +311,5 @@ def _confidence(rows: list[dict[str, Any]], first: dict[str, Any]) -> Confidence
     if first["part"] == f"{IDLE}{QUEUED}":
         return "cannot_tell"
     late_ns = sum(row["time_ns"] for row in rows if _is_on_host(row))
-    is_sure = first["roof_frac"] is not None or first["part"].startswith(IDLE) or late_ns < LARGE_SHARE * first["whole"]
+    is_sure = _is_loss_known(first) or late_ns < LARGE_SHARE * first["whole"]
     return "high" if is_sure and first["iterations"] >= FEWEST_PEERS else "medium"

@@ -115,9 +115,9 @@ def gather(values: NDArray[Any], rows: NDArray[np.signedinteger[Any]], missing: 
     return values_of_rows
 
 
-def gather_names(names: pl.Series, rows: NDArray[np.signedinteger[Any]]) -> pl.Series:
-    """Return an enum column at some rows; null where a row is NONE."""
-    return names.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None))
+def gather_column(column: pl.Series, rows: NDArray[np.signedinteger[Any]]) -> pl.Series:
+    """Return a column of a frame at some rows; null where a row is NONE."""
+    return column.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None))
 
 
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:

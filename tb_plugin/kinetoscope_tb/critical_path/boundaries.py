@@ -32,7 +32,8 @@ class HostBoundaries:
     A *range* here is a row of host_events, or the number of all host events plus a row of launches.
 
     Attributes:
-        time: Of each boundary; likewise `inner`: the innermost range open after it, or NONE.
+        time: Of each boundary.
+        inner: The innermost range open after each boundary, or NONE.
         first: For each thread its first boundary, and the number of boundaries at the end.
     """
 
@@ -77,7 +78,8 @@ class RangeBoundaries:
     """Which boundaries are those of ranges.
 
     Attributes:
-        start: For each range the boundary where it begins; likewise `end`.
+        start: The boundary where each range begins.
+        end: The boundary where it ends.
     """
 
     start: Rows

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays.allocator import release_free_memory
 from ..arrays.gather import NONE
 from ..arrays.native import Function
 from ..measures.time.idle import QUEUED_NS
@@ -100,7 +99,7 @@ class Graph:
         del ranges  # whose memory the edges of all nodes need
         first, predecessor, kind = _group(edges, nodes)
         del edges
-        release_free_memory()
+        trace.release_free_memory()
         lag, since = _lags(first, predecessor, kind, nodes)
         is_held = overlapped_rows(streams, nodes.rows) >= 0
         is_held[graph_edges(trace).between_rows()[0]] = True  # recorded dependencies are complete

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather
+from ..arrays.gather import NONE, gather, gather_column
 from ..arrays.native import Function
 from ..arrays.nesting import nearest
 from ..measures.recording.server import inference_server
@@ -119,7 +119,7 @@ class Names:
 
     def text(self, numbers: Rows) -> pl.Series:
         """The texts of some numbers; null for NONE."""
-        return self.texts.gather(pl.Series(numbers, dtype=pl.Int64).replace(NONE, None))
+        return gather_column(self.texts, numbers)
 
 
 @once_per_trace

@@ -56,7 +56,8 @@ class PathPart(NamedTuple):
     """Consecutive segments or stretches of critical paths.
 
     Attributes:
-        start: In ns; likewise `end`.
+        start: When each starts, in ns.
+        end: When it ends, in ns.
         part: The class of each, an index of CLASSES.
         row: The row of device_events, or NONE.
         thread: The host thread, or NONE.

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ..arrays.allocator import release_free_memory
 from .meta import Meta
 from .results import Results
 
@@ -516,6 +517,11 @@ class Trace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "results", Results(self))
+
+    def release_free_memory(self) -> None:
+        """Give free memory back to the system, if the trace is large: a computation of it frees as much as it keeps."""
+        if self.meta.is_large:
+            release_free_memory()
 
     @property
     def common_origin_ns(self) -> int:

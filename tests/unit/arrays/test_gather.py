@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kinetoscope_tb.arrays.gather import (
     gather,
-    gather_names,
+    gather_column,
     group_rows,
     map_categories,
     number_alike,
@@ -108,4 +108,4 @@ def test_values_of_rows_have_the_missing_value_where_there_is_no_row(dtype, of_r
 
 def test_names_of_rows_are_missing_where_there_is_no_row():
     names = pl.Series(["a", None, "b"], dtype=pl.Enum(["a", "b"]))
-    assert gather_names(names, np.array([2, -1, 1, 0], np.int32)).to_list() == ["b", None, None, "a"]
+    assert gather_column(names, np.array([2, -1, 1, 0], np.int32)).to_list() == ["b", None, None, "a"]

@@ -164,8 +164,8 @@ def test_the_files_of_torch_2_15_name_it_or_leave_it_open(torch_2_15, path, vers
 RELEASES = ("1.8", "1.9", *(f"1.{n}" for n in range(10, 14)), *(f"2.{n}" for n in range(14)))
 
 
-def contains(told, release):
-    first, _, last = told.removeprefix("≈ ").partition("–")
+def contains(release_words, release):
+    first, _, last = release_words.removeprefix("≈ ").partition("–")
     return RELEASES.index(first) <= RELEASES.index(release) <= RELEASES.index(last or first)
 
 
@@ -178,7 +178,7 @@ def test_the_torch_of_every_era_is_told(era):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "release_words"),
     [
         ("kineto main", "≈ 2.14"),
         ("Python exporter", "≈ 2.13"),
@@ -187,8 +187,8 @@ def test_the_torch_of_every_era_is_told(era):
         ("Ascend", None),
     ],
 )
-def test_the_torch_of_other_writers_is_told_or_left_open(name, told):
-    assert torch_version(next(e for e in ERAS if e.name == name).trace) == told
+def test_the_torch_of_other_writers_is_told_or_left_open(name, release_words):
+    assert torch_version(next(e for e in ERAS if e.name == name).trace) == release_words
 
 
 def test_our_recorder_says_it():

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, category_codes, gather, gather_names, map_categories, number_rows_alike, scatter_add
+from ...arrays.gather import NONE, category_codes, gather, gather_column, map_categories, number_rows_alike, scatter_add
 from ...names.calls import launches_graph
 from ...names.kernel_kinds import kernel_kind
 from ...names.regex import regex
@@ -188,14 +188,14 @@ def _kinds(trace: Trace, kernels: pl.DataFrame, unit: NDArray[np.int32]) -> tupl
         is_replayed,
     )
     first, number = number_rows_alike(
-        (*common, *(category_codes(gather_names(host[name], unit)) for name in ARGUMENTS))
+        (*common, *(category_codes(gather_column(host[name], unit)) for name in ARGUMENTS))
     )
     columns = ("name", "is_communication", "tensor_cores", "blocks_per_sm", "occupancy_frac", "grid", "device")
     kinds = kernels.select(columns)[first]
     kinds = kinds.with_columns(
         pl.col("device").cast(pl.Int64),
-        unit_name=gather_names(host["name"], unit[first]),
-        **{name: gather_names(host[name], unit[first]) for name in ARGUMENTS[1:]},
+        unit_name=gather_column(host["name"], unit[first]),
+        **{name: gather_column(host[name], unit[first]) for name in ARGUMENTS[1:]},
         number=pl.int_range(pl.len()),
         is_replayed=pl.Series(is_replayed[first], dtype=pl.Boolean),
         time_ns=scatter_add(number, kernels["dur_ns"].to_numpy(), first.size),

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, map_categories
+from ...arrays.gather import NONE, gather, gather_column, map_categories
 from ...arrays.nesting import innermost, nearest
 from ...names.calls import launches_graph
 from ...names.python_frames import is_of_library
@@ -245,7 +245,7 @@ def _lines(trace: Trace) -> pl.Series:
     end = columns[1] + python["dur_ns"].to_numpy()
     at = innermost(*columns, end, launches["thread"].to_numpy(), launches["start_ns"].to_numpy())
     row = gather(nearest(is_own.astype(bool), python["parent"].to_numpy()), at)
-    return python["name"].gather(pl.Series(row, dtype=pl.Int64).replace(NONE, None)).cast(pl.String)
+    return gather_column(python["name"], row).cast(pl.String)
 
 
 def _is_of_program(frame: str) -> bool:
@@ -262,4 +262,4 @@ def ranges_around(trace: Trace, launch: Ints) -> pl.Series:
         if (above < 0).all():
             break
         at = np.where(above >= 0, above, at)
-    return host["name"].gather(pl.Series(at, dtype=pl.Int64).replace(NONE, None)).cast(pl.String)
+    return gather_column(host["name"], at).cast(pl.String)

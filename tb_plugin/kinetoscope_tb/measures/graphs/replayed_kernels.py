@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, gather_column
 from ...names.kernel_families import FAMILIES
 from ...trace.model import Trace
 from ...trace.results import once_per_trace
@@ -137,7 +137,7 @@ def _modules(trace: Trace, rows: Ints) -> pl.Series:
         return pl.Series([None] * rows.size, dtype=pl.String)
     modules = ModuleCalls.of(trace)
     node, _ = modules.of_rows(modules.forest.rows_at_launch(trace)[rows])
-    return pl.Series(modules.paths(), dtype=pl.String).gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
+    return gather_column(pl.Series(modules.paths(), dtype=pl.String), node)
 
 
 def nodes_of(graph_join: Join, graph_replays: Replays) -> tuple[Rows, Ints]:
@@ -156,7 +156,7 @@ def _lines(graph_join: Join, graph_replays: Replays) -> pl.Series:
     node, _ = nodes_of(graph_join, graph_replays)
     empty = pl.Series([], dtype=pl.String)
     lines = pl.concat([empty, *(source.sequences.nodes["line"] for source in graph_join.sources)])
-    return lines.gather(pl.Series(node, dtype=pl.Int64).replace(NONE, None))
+    return gather_column(lines, node)
 
 
 def _confidence(graph_join: Join, graph_replays: Replays, is_joined: NDArray[np.bool_]) -> pl.Series:

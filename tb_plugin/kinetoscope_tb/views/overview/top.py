@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, gather_column
 from ...measures.calls.kernel_calls import kernel_table
 from ...measures.calls.op_calls import module_classes, operator_events, operator_table
 from ...measures.recording.contents import has_kernels, has_modules, has_operators, has_work
@@ -123,7 +123,7 @@ def _modules(trace: Trace) -> pl.DataFrame:
     has_op = op != NONE
     op, time_ns = op[has_op], time_ns[has_op]
     of_module = pl.Series(classes, dtype=pl.Enum(sorted({name for name in classes if name is not None})))
-    owner = of_module.gather(pl.Series(node[op], dtype=pl.Int64).replace(NONE, None))
+    owner = gather_column(of_module, node[op])
     rows = pl.DataFrame({"name": host["name"].gather(op), "owner": owner, "spent": time_ns})
     sums = rows.group_by("name", "owner").agg(pl.col("spent").sum())
     return sums.select(pl.col(name).cast(dtype) for name, dtype in schema.items())

@@ -82,9 +82,9 @@ def _row(facts: Facts, all_advice: TraceAdvice, claims: dict[str, Advice], less:
     explanation = path_explanation(facts.trace)
     path, parts = critical_paths(facts.trace), [(claims[rule], percent) for rule, percent in less.items()]
     candidates = [claim.candidate for claim, _ in parts if claim.candidate]
-    of_path = np.zeros(path.height, np.int64)
+    of_path, segments = np.zeros(path.height, np.int64), PathPart.of(path)
     for candidate in candidates:
-        of_path = np.maximum(of_path, on_path(candidate)(PathPart.of(path)))
+        of_path = np.maximum(of_path, on_path(candidate)(segments))
     step_path_ns = np.zeros(facts.trace.steps.height, np.int64)
     np.add.at(step_path_ns, path["step"].to_numpy(), of_path)
     mean_ns, per_step = all_advice.usual_step_ns, _savings(explanation, parts)
