@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Locator, Page, Route
+    from playwright.sync_api import Locator, Page, Response, Route
 
 ENTRY = "data/plugin_entry.html?name=pytorch_profiler"
 
@@ -115,12 +115,24 @@ def test_savings_are_muted_and_no_rank_is_named_until_all_ranks_are_compared(pag
     assert worth.evaluate(after) == "none"
 
 
+def until_all_is_computed(page: Page, answers: list[Response]) -> None:
+    """Wait until the latest answer to each question isn't that it is still being computed."""
+    for _ in range(200):
+        page.wait_for_timeout(100)
+        latest = {answer.url: answer for answer in answers if "/view?" in answer.url or "/answer?" in answer.url}
+        if latest and all(answer.json()["state"] != "loading" for answer in latest.values()):
+            return
+    pytest.fail(f"still computed after 20 s: {sorted(latest)}")
+
+
 def test_the_overview_of_a_run_asks_each_question_once_and_for_its_ranks_with_the_answer(page: Page, many: str) -> None:
+    answers: list[Response] = []
+    page.on("response", lambda response: answers.append(response))  # a built-in method can't listen
     page.goto(f"{many}{ENTRY}{address(view='overview', run='run', worker='rank0', span='1')}")
     verdict, actions = page.get_by_label("Ranks", exact=True), page.get_by_role("heading", name="What to do")
     expect(actions).to_be_visible()
     expect(verdict).to_contain_text("Rank 4 computes ")
-    page.wait_for_load_state("networkidle")  # all is computed: nothing has to be asked again until it is
+    until_all_is_computed(page, answers)  # nothing has to be asked again until it is
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
     page.reload()
