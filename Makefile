@@ -31,7 +31,7 @@ test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" selects some
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 quick: $(VENV)/develop.installed
-	POLARS_MAX_THREADS=1 $(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
 
 golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those that changed
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest --quiet tests/golden
@@ -42,7 +42,7 @@ crawl: $(VENV)/develop.installed  ## look for faults on every page of all record
 
 fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, the same numbers in all answers, and laws on more random traces; CASES=… and FIRST=… choose others
 	$(BIN)/python tb_plugin/native/build.py --checked $(CHECKED)
-	POLARS_MAX_THREADS=1 KINETOSCOPE_LIBRARY=$(CHECKED) \
+	KINETOSCOPE_LIBRARY=$(CHECKED) \
 	    KINETOSCOPE_FUZZ_CASES=$(or $(CASES),10000) KINETOSCOPE_FUZZ_FIRST=$(or $(FIRST),0) \
 	    $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal tests/fuzz tests/property \
 	    tests/oracle/test_same_everywhere.py tests/oracle/test_recording_faults.py $(ARGS)

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,19 @@ os.environ["KINETOSCOPE_SCALARS"] = "off"  # but for tests about them: a process
 os.environ["KINETOSCOPE_CACHE"] = "off"  # for processes that tests start too; those about the cache name a folder
 
 
+def import_polars_with_one_thread() -> None:
+    """Import Polars as it is with one thread in this process; those that tests start have as many threads as users'.
+
+    Frames of tests are small: to wake a second thread for each takes longer than what it does, and other tests run on the
+    other cores.
+    """
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("POLARS_MAX_THREADS", "1")
+        if import_module("polars").thread_pool_size() != 1:
+            raise pytest.UsageError("Polars was imported before tests/conftest.py")
+
+
+import_polars_with_one_thread()
 TESTS = Path(__file__).parent
 SLOW = {  # folders and files that `make check` leaves out, each with the kind of its tests
     "blind/test_scores.py": None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import itertools
 import sys
 import threading
 from collections import defaultdict
@@ -137,15 +138,24 @@ def _standing_in(work: Work) -> Iterator[None]:
 
 def work_of(function: Callable[[], object]) -> int:
     """The work that a call does."""
-    work = Work()
+    (work,) = work_of_each([function])
+    return work
+
+
+def work_of_each(functions: Iterable[Callable[[], object]]) -> list[int]:
+    """The work that each of some calls does, one after the other: all that they need is imported."""
+    work, totals = Work(), [0]
     gc.disable()  # what a collection would finalize isn't this call's work
     with _standing_in(work):
         threading.setprofile(work.note)
-        sys.setprofile(work.note)
         try:
-            function()
+            for function in functions:
+                sys.setprofile(work.note)
+                function()
+                sys.setprofile(None)
+                totals.append(work.total)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)  # type: ignore[arg-type]
             gc.enable()
-    return work.total
+    return [after - before for before, after in itertools.pairwise(totals)]

@@ -14,7 +14,7 @@ from kinetoscope_tb.timeline.core.build import timeline
 from kinetoscope_tb.views import VIEWS
 from support.build import TraceBuilder
 from support.shapes import FILES, RECORDINGS, TEXTS
-from support.work import work_of
+from support.work import work_of, work_of_each
 
 MOST = 2.5
 SIZE, MOST_OF_SHAPES = 200, 2.35
@@ -77,7 +77,8 @@ def sizes_of(shape):
 def work_of_views(trace, views):
     """What each view does for a trace, in this order: what several need is done, and counted, once."""
     trace = replace(trace)
-    return {view.id: work_of(lambda view=view: view.table.of(view.run(trace))) for view in views}
+    work = work_of_each([lambda view=view: view.table.of(view.run(trace)) for view in views])
+    return dict(zip([view.id for view in views], work, strict=True))
 
 
 @pytest.mark.parametrize("shape", RECORDINGS)
