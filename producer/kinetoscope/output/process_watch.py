@@ -13,12 +13,16 @@ from __future__ import annotations
 import os
 import select
 import struct
+import sys
 import threading
 import time
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+if sys.platform == "linux":
+    import fcntl
 
 _LOOK_S = 2.0
 _LOOKS = 6  # a process with much memory takes a while to end after it was killed
@@ -85,12 +89,12 @@ def exit_status(pid: int, descriptor: int | None) -> int | None:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         if fields[0] in ("Z", "X"):
             return int(fields[49])
-    return None if descriptor is None else _status_after_reaping(descriptor)
+    if descriptor is None or sys.platform != "linux":
+        return None
+    return _status_after_reaping(descriptor)
 
 
 def _status_after_reaping(descriptor: int) -> int | None:
-    import fcntl
-
     info = bytearray(_PIDFD_INFO_BYTES)
     struct.pack_into("=Q", info, 0, _PIDFD_INFO_EXIT)
     try:
