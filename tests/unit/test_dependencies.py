@@ -54,7 +54,10 @@ NEVER_IMPORTED = {  # declared all the same
     "mkdocs-material": "a theme of mkdocs",
 }
 
-FOR_AN_EXTRA = {"kinetoscope_tb/notebook/widget.py"}  # modules that only functions import
+FOR_AN_EXTRA = {  # modules that are imported where their package is installed
+    "kinetoscope_tb/notebook/widget.py",
+    "kinetoscope/sampling/scalar_writer.py",
+}
 
 
 def plain(name):

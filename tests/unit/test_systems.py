@@ -16,6 +16,7 @@ PROC, HASATTR, PLATFORM = "behind a file of /proc", "behind hasattr", "behind sy
 ABSENT = "it is expected to be missing"
 GUARDED = {  # module: function, and why it isn't reached where a name is missing
     "producer/kinetoscope/child_process.py: broken_pipes_as_errors": HASATTR,
+    "producer/kinetoscope/child_process.py: lower_priority": ABSENT,
     "producer/kinetoscope/composer/json_traces/node_file.py: ": PLATFORM,
     "producer/kinetoscope/composer/json_traces/node_file.py: _folder_lock": PLATFORM,
     "producer/kinetoscope/job/job_store.py: process_start_ns": PROC,
@@ -31,12 +32,10 @@ GUARDED = {  # module: function, and why it isn't reached where a name is missin
     "producer/kinetoscope/output/window_records.py: is_unchanged": HASATTR,
     "producer/kinetoscope/output/writer_client.py: _start": "behind HAS_PIPES_WITHOUT_WAITING",
     "producer/kinetoscope/output/writer_client.py: register": HASATTR,
-    "producer/kinetoscope/output/writer_process.py: _lower_priority": ABSENT,
     "producer/kinetoscope/path_below.py: names": "only where folders are opened by openat",
     "producer/kinetoscope/process_id.py: ": HASATTR,
     "producer/kinetoscope/profiling/teardown.py: skip_destructors_when_forked": HASATTR,
     "producer/kinetoscope/sampling/procfs.py: process": PROC,
-    "producer/kinetoscope/sampling/scalar_writer.py: main": ABSENT,
     "producer/kinetoscope/selftest/abilities.py: ": PLATFORM,
     "producer/kinetoscope/selftest/abilities.py: _lock": PLATFORM,
     "producer/kinetoscope/selftest/abilities.py: _memory": HASATTR,
