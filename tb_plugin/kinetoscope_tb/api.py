@@ -233,8 +233,8 @@ class Profile:
             ) from error
         recording = {"run": self.run, "worker": self.worker, "span": self.span}
         page = FramePage(self._site, self._title, {**recording, **address})
-        shown: PageWidget = widget.PageWidget(page.answer, self._title, height, self._repr_mimebundle_())
-        return shown
+        page_widget: PageWidget = widget.PageWidget(page.answer, self._title, height, self._repr_mimebundle_())
+        return page_widget
 
     @cached_property
     def _site(self) -> Site:

@@ -124,6 +124,8 @@ WITHOUT_TORCH = [
     "selftest.command",
 ]  # of the recorder, for readers too
 
+IMPORT_INSIDE = ["kinetoscope_tb.plugin._site_of_logdirs"]  # TensorBoard's start waits for no Polars
+
 VIEWS = "kinetoscope_tb.views"  # a view imports no other view
 
 MOST_LAYERS = 9
@@ -210,6 +212,11 @@ def test_no_imports_go_in_a_circle(package):
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_imports_are_at_the_top_of_a_module():
+    names = ((module, name) for module, path in modules().items() for name in syntax(path).importing_functions)
+    assert [f"{module}.{name}" for module, name in names] == IMPORT_INSIDE
 
 
 def test_what_is_imported_by_name_is_there():

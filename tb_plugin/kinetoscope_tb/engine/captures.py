@@ -70,5 +70,5 @@ def finished_trace(trace: Trace, file: TraceFile, cache: Cache | None, read: Rea
         TraceError: A recording that the user chose can't be read.
     """
     module = import_module(".capture_search", __package__)  # 62 modules, which traces without graphs don't need
-    finished: Trace = module.search_and_join(trace, file, cache, read, candidates)
-    return finished
+    joined_trace: Trace = module.search_and_join(trace, file, cache, read, candidates)
+    return joined_trace
