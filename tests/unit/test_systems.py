@@ -22,7 +22,7 @@ GUARDED = {  # module: function, and why it isn't reached where a name is missin
     "producer/kinetoscope/job/job_store.py: process_start_ns": PROC,
     "producer/kinetoscope/output/process_watch.py: ": PLATFORM,
     "producer/kinetoscope/output/process_watch.py: __init__": ABSENT,
-    "producer/kinetoscope/output/process_watch.py: _status_after_reaping": "only with a descriptor of `__init__`",
+    "producer/kinetoscope/output/process_watch.py: _status_after_reaping": PLATFORM,
     "producer/kinetoscope/output/ring.py: __init__": ABSENT,
     "producer/kinetoscope/output/ring.py: content_of": "only with a descriptor of `__init__`",
     "producer/kinetoscope/output/scratch.py: check_private": HASATTR,

@@ -89,12 +89,12 @@ def exit_status(pid: int, descriptor: int | None) -> int | None:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         if fields[0] in ("Z", "X"):
             return int(fields[49])
-    if descriptor is None or sys.platform != "linux":
-        return None
-    return _status_after_reaping(descriptor)
+    return None if descriptor is None else _status_after_reaping(descriptor)
 
 
 def _status_after_reaping(descriptor: int) -> int | None:
+    if sys.platform != "linux":
+        return None
     info = bytearray(_PIDFD_INFO_BYTES)
     struct.pack_into("=Q", info, 0, _PIDFD_INFO_EXIT)
     try:
