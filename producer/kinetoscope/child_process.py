@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,12 @@ def python_command(statement: str, *arguments: str) -> list[str]:
     """
     path = json.dumps([str(Path(__file__).parents[1]), *(entry for entry in sys.path if entry)])
     return [sys.executable, "-I", "-S", "-c", _SAME_MODULES + statement, path, *arguments]
+
+
+def lower_priority() -> None:
+    """Let the training, whose cores this process shares, go first."""
+    with suppress(OSError, AttributeError):  # AttributeError: not on Windows
+        os.nice(10)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -224,7 +225,7 @@ class Profile:
 
     def _widget(self, address: Mapping[str, str], height: int) -> PageWidget:
         try:
-            from .notebook.widget import PageWidget  # an optional package
+            widget = import_module(".notebook.widget", __package__)  # with a package that an extra installs
         except ImportError as error:
             raise KinetoscopeError(
                 "The page in a notebook needs anywidget: pip install 'kinetoscope[notebook]', then restart the kernel. "
@@ -232,7 +233,8 @@ class Profile:
             ) from error
         recording = {"run": self.run, "worker": self.worker, "span": self.span}
         page = FramePage(self._site, self._title, {**recording, **address})
-        return PageWidget(page.answer, self._title, height, self._repr_mimebundle_())
+        page_widget: PageWidget = widget.PageWidget(page.answer, self._title, height, self._repr_mimebundle_())
+        return page_widget
 
     @cached_property
     def _site(self) -> Site:

@@ -1,9 +1,11 @@
-"""TensorBoard's entry point. TensorBoard imports this at every start, so it imports nothing of ours until `load`.
+"""TensorBoard's entry point. TensorBoard imports this at every start, and a failing import would stop it.
 
-A failing import here would stop TensorBoard; one in `load` is reported, and the plugin left out.
+So this imports the plugin's names and routes alone; what can fail or takes time is imported at the first request.
 """
 
 from tensorboard.plugins import base_plugin
+
+from .plugin import Plugin
 
 
 class Loader(base_plugin.TBLoader):
@@ -11,6 +13,4 @@ class Loader(base_plugin.TBLoader):
 
     def load(self, context: base_plugin.TBContext) -> base_plugin.TBPlugin:
         """Return the plugin; nothing is read yet."""
-        from .plugin import Plugin
-
         return Plugin(context)

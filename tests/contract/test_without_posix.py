@@ -1,6 +1,7 @@
 """Every module imports where the names that only POSIX has are missing, as on Windows."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 pytest.importorskip("mypy", reason="its stubs say what Windows lacks")
 
+from kinetoscope_tb.arrays import native
 from support.promises import modules_lacking, posix_only
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +25,7 @@ sys.modules.update(dict.fromkeys(absent))
 for module, missing in attributes.items():
     for name in missing:
         vars(importlib.import_module(module)).pop(name, None)
+sys.platform = "win32"
 os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks = set(), set(), set()
 failed = {}
 for name in names:
@@ -33,6 +36,7 @@ for name in names:
 print(json.dumps(failed), flush=True)
 os._exit(0)
 """
+LIBRARY = Path(native.__file__).with_name(f"libkinetoscope{native._SUFFIX}")  # the one of this system
 ELSEWHERE = ("kinetoscope.integrations.", "kinetoscope.demo")  # import the trainers that they belong to; trains
 
 
@@ -56,6 +60,7 @@ def test_every_module_imports_without_what_only_posix_has():
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         input=json.dumps([names, absent, attributes]),
+        env={native.LIBRARY: str(LIBRARY), **os.environ},
         capture_output=True,
         text=True,
         check=False,

@@ -17,12 +17,17 @@ class Syntax:
     """Facts of a file.
 
     Args:
-        imports: Its statements that import something, also those inside functions and for annotations alone.
+        imports: Its statements that import something, also those inside functions and for annotations alone, and its
+            calls that import a module by its name, as such statements.
+        attributes: What it takes of each module that a call imports, as that call names it.
+        importing_functions: The name of each function with an import statement inside.
         functions: The name of each function, and its lines without its docstring.
         names: See `names_given`.
     """
 
     imports: tuple[ast.Import | ast.ImportFrom, ...]
+    attributes: frozenset[tuple[str, str]]
+    importing_functions: tuple[str, ...]
     functions: tuple[tuple[str, int], ...]
     names: frozenset[str]
 
@@ -31,13 +36,50 @@ class Syntax:
 def syntax(path: Path) -> Syntax:
     """The facts of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    imports, functions = [], []
+    imports, importing, functions = list(imports_by_name(tree)), [], []
     for statement in statements(tree):
         if isinstance(statement, ast.Import | ast.ImportFrom):
             imports.append(statement)
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
             functions.append((statement.name, body_lines(statement)))
-    return Syntax(tuple(imports), tuple(functions), frozenset(names_given(tree)))
+            if any(isinstance(inner, ast.Import | ast.ImportFrom) for inner in statements(statement)):
+                importing.append(statement.name)
+    attributes, names = frozenset(attributes_by_name(tree)), frozenset(names_given(tree))
+    return Syntax(tuple(imports), attributes, tuple(importing), tuple(functions), names)
+
+
+def name_of_import(node: ast.AST) -> str | None:
+    """The module that a call imports; None if it isn't such a call, or finds the name in a table."""
+    match node:
+        case ast.Call(func=ast.Name(id="import_module" | "optional_package"), args=[ast.Constant(value=str(name)), *_]):
+            return name
+    return None
+
+
+def imports_by_name(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The calls that import a module by its name, as statements that do the same."""
+    for name in filter(None, map(name_of_import, ast.walk(tree))):
+        path = name.lstrip(".")
+        parent, _, last = path.rpartition(".")
+        level = len(name) - len(path)
+        alias = ast.alias(last if level else name)
+        yield ast.ImportFrom(parent or None, [alias], level) if level else ast.Import([alias])
+
+
+def attributes_by_name(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """(module as a call names it, attribute): what each function takes of the modules that it imports by their names."""
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        nodes, variables = list(ast.walk(function)), {}
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=variable)], value=value) if name := name_of_import(value):
+                    variables[variable] = name
+        for node in nodes:
+            match node:
+                case ast.Attribute(value=value, attr=attribute) if name := name_of_import(value):
+                    yield name, attribute
+                case ast.Attribute(value=ast.Name(id=variable), attr=attribute) if variable in variables:
+                    yield variables[variable], attribute
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

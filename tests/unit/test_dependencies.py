@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from kinetoscope_tb.cli.open import open as open_command
+from support.syntax import imports_by_name
 
 tomllib = pytest.importorskip("tomllib", reason="Python 3.10 has none; one Python that sees this is enough")
 
@@ -54,7 +55,10 @@ NEVER_IMPORTED = {  # declared all the same
     "mkdocs-material": "a theme of mkdocs",
 }
 
-FOR_AN_EXTRA = {"kinetoscope_tb/notebook/widget.py"}  # modules that only functions import
+FOR_AN_EXTRA = {  # modules that are imported where their package is installed
+    "kinetoscope_tb/notebook/widget.py",
+    "kinetoscope/sampling/scalar_writer.py",
+}
 
 
 def plain(name):
@@ -101,7 +105,9 @@ def imported(folder):
         if "static" not in path.parts:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             is_optional = path.relative_to(folder.parent).as_posix() in FOR_AN_EXTRA
-            for module, is_inside in imports_in(tree, is_inside=is_optional):
+            by_name = [node.names[0].name for node in imports_by_name(tree) if isinstance(node, ast.Import)]
+            called = ((name.partition(".")[0], True) for name in by_name)
+            for module, is_inside in (*imports_in(tree, is_inside=is_optional), *called):
                 modules[module] = modules.get(module, True) and is_inside
     return {name: inside for name, inside in modules.items() if name not in {*sys.stdlib_module_names, *PACKAGES}}
 

@@ -27,7 +27,7 @@ class Package:
     Args:
         folder: Where it lies.
         layers: Its parts from the top. None imports one of its own row or of a row above.
-        entry_points: Parts that import what they need inside a function, and these alone.
+        entry_points: Parts above the rows, or that import what is above them by its name, and what each imports.
     """
 
     folder: str
@@ -62,7 +62,16 @@ PACKAGES = {
             {"output", "sampling"},
             {"error_log", "job", "progress", "scheduling", "signals"},
             {"argument_checks", "atomic_write", "byte_sizes", "untrusted_files"},
-            {"_version", "child_process", "errors", "events", "naming", "path_below", "process_id"},
+            {
+                "_version",
+                "child_process",
+                "errors",
+                "events",
+                "naming",
+                "optional_packages",
+                "path_below",
+                "process_id",
+            },
         ],
         entry_points={"__main__": {"integrations", "selftest"}},
     ),
@@ -84,6 +93,8 @@ WITHOUT_A_CIRCLE = ["kinetoscope_tb", "kinetoscope"]  # module by module
 
 FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names and formats that both must agree about
     "__init__": {"kinetoscope._version"},
+    "engine": {"kinetoscope.optional_packages"},
+    "filesystem": {"kinetoscope.optional_packages"},
     "discovery": {
         *("kinetoscope.output.manifest", "kinetoscope.naming", "kinetoscope.errors"),
         *(
@@ -100,7 +111,7 @@ FROM_THE_PRODUCER = {  # what the viewer's parts import of the recorder: names a
     "cli": {
         *("kinetoscope.journal.recover", "kinetoscope.journal.status", "kinetoscope.journal.unfinished_windows"),
         *("kinetoscope.integrations.program", "kinetoscope.selftest.command"),
-        *("kinetoscope.journal.prune", "kinetoscope.byte_sizes"),
+        *("kinetoscope.journal.prune", "kinetoscope.byte_sizes", "kinetoscope.optional_packages"),
     },
 }
 WITHOUT_TORCH = [
@@ -112,6 +123,8 @@ WITHOUT_TORCH = [
     "journal.prune",
     "selftest.command",
 ]  # of the recorder, for readers too
+
+IMPORT_INSIDE = ["kinetoscope_tb.plugin._site_of_logdirs"]  # TensorBoard's start waits for no Polars
 
 VIEWS = "kinetoscope_tb.views"  # a view imports no other view
 
@@ -135,7 +148,7 @@ def modules():
 
 @cache
 def imports(module):
-    """The modules that a module imports anywhere: also inside functions, and for annotations alone."""
+    """The modules that a module imports anywhere: also inside functions, by their names, and for annotations alone."""
     names = set()
     for node in syntax(modules()[module]).imports:
         if isinstance(node, ast.Import):
@@ -199,6 +212,23 @@ def test_no_imports_go_in_a_circle(package):
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_imports_are_at_the_top_of_a_module():
+    names = ((module, name) for module, path in modules().items() for name in syntax(path).importing_functions)
+    assert [f"{module}.{name}" for module, name in names] == IMPORT_INSIDE
+
+
+def test_what_is_imported_by_name_is_there():
+    missing = []
+    for module in modules():
+        for name, attribute in syntax(modules()[module]).attributes:
+            level = len(name) - len(name.lstrip("."))
+            other = _origin(module, ast.ImportFrom(name[level:], [], level))
+            is_ours = other.partition(".")[0] in WITHOUT_A_CIRCLE
+            if is_ours and (other not in modules() or attribute not in syntax(modules()[other]).names):
+                missing.append(f"{module}: {other}.{attribute}")
+    assert missing == []
 
 
 def test_views_do_not_import_each_other():

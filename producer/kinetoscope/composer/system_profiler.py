@@ -67,8 +67,8 @@ class SystemProfiler(Callback):
             return
         try:
             stats = system_stats()
-        except ImportError:
-            _LOG.warning("System counters aren't sampled: install psutil.")
+        except ImportError as error:
+            _LOG.warning("System counters aren't sampled: %s", error)
             return
         self._thread = threading.Thread(
             target=self._read, args=(state.profiler, stats), name="kinetoscope-system", daemon=True

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 
@@ -25,12 +26,11 @@ def record(logdir: str, *, steps: int = 8, processes: int = 2, run: str | None =
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # gloo looks up the host's own name, which not every machine can resolve.
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-    from .training import train_in_processes
-
+    training = import_module(".training", __package__)  # with torch, which reads these as it is imported
     with tempfile.TemporaryDirectory(prefix="kinetoscope-demo-") as folder:
         rendezvous = (Path(folder) / "rendezvous").as_uri()
         name = run or time.strftime("demo-%Y%m%d-%H%M%S")
-        train_in_processes(processes, rendezvous, logdir, name, steps)
+        training.train_in_processes(processes, rendezvous, logdir, name, steps)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

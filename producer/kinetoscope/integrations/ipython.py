@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError as MagicError
 from IPython.core.magic_arguments import MagicArgumentParser
 from IPython.display import display
 
+from ..optional_packages import optional_package
 from ..tracer import Tracer
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ def _parser() -> Any:
 
 def _show(shell: Any, path: Path, name: str | None) -> None:
     """Show a recording, and name it in the notebook; without the viewer, say where it is."""
-    if find_spec("kinetoscope_tb") is None:
+    try:
+        viewer = optional_package("kinetoscope_tb", "kinetoscope")
+    except ImportError:
         print(f"The recording is {path}.")  # noqa: T201  the output of the cell
         return
-    import kinetoscope_tb
-
-    profile = kinetoscope_tb.open(path)
+    profile = viewer.open(path)
     if name is not None:
         shell.user_ns[name] = profile
     display(profile)

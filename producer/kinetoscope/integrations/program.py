@@ -18,7 +18,10 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch.optim import Optimizer
+
 from ..errors import RecorderError
+from ..scheduling.schedule import cyclic
 from .loop import Loop
 
 if TYPE_CHECKING:
@@ -33,8 +36,6 @@ def main(words: Sequence[str]) -> None:
     Args:
         words: The options, the script or `-m` and a module, and its arguments.
     """
-    from ..scheduling.schedule import cyclic  # with torch, which --help doesn't need
-
     options = _parser().parse_args(words)
     schedule = cyclic(wait=options.wait, warmup=options.warmup, active=options.active)
     when = {"budget": options.budget} if options.budget else {"schedule": schedule}
@@ -132,8 +133,6 @@ def counted_steps(on_step: Callable[[Any], None]) -> Iterator[None]:
     Args:
         on_step: Called with the optimizer. Not for steps of optimizers inside another one's.
     """
-    from torch.optim import Optimizer
-
     wrap, depth = Optimizer.profile_hook_step, threading.local()
 
     def wrap_and_count(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,9 @@ import os
 import time
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import torch.distributed as dist
 
 from .rank_info import is_distributed, number_in
 from .run_attempts import START_WINDOW_S
@@ -16,15 +18,34 @@ if TYPE_CHECKING:
 
     from torch._C._distributed_c10d import Store
 
+if dist.is_available():  # some builds of torch lack it
+    from torch._C._distributed_c10d import PrefixStore, TCPStore
+    from torch.distributed import distributed_c10d
+
 _AGENT_PATIENCE = timedelta(seconds=5)
+_TIMEOUT = timedelta(seconds=10)
 
 
 def default_store() -> Store | None:
-    """Return torch.distributed's default store, for which there is no public API."""
-    from torch.distributed import distributed_c10d
-
+    """Return torch.distributed's default store, for which there is no public API; there must be a group."""
     find = getattr(distributed_c10d, "_get_default_store", None)
     return None if find is None else find()
+
+
+def connection(store: Any) -> Any:
+    """Return another connection to a store: a blocking call delays all others of its connection.
+
+    Raises:
+        RuntimeError: No other connection is possible.
+    """
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    if isinstance(store, TCPStore):
+        return TCPStore(store.host, store.port, is_master=False, timeout=_TIMEOUT, wait_for_workers=False)
+    clone = getattr(store, "clone", None)
+    if clone is None:
+        raise RuntimeError(f"no second connection to a {type(store).__name__}")
+    return clone()
 
 
 class JobStore:
@@ -71,12 +92,12 @@ def _agent_store(environ: Mapping[str, str]) -> Store | None:
     port = number_in(environ, "MASTER_PORT")
     if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True" or not environ.get("MASTER_ADDR") or port is None:
         return None
+    if not dist.is_available():
+        return None
     try:
-        from torch._C._distributed_c10d import PrefixStore, TCPStore
-
         store = TCPStore(environ["MASTER_ADDR"], port, is_master=False, timeout=_AGENT_PATIENCE, wait_for_workers=False)
         return PrefixStore(f"kinetoscope/attempt {environ.get('TORCHELASTIC_RESTART_COUNT', '')}", store)
-    except (ImportError, RuntimeError, ValueError):  # a torch without it, or no server at that address
+    except (RuntimeError, ValueError):  # no server at that address
         return None
 
 

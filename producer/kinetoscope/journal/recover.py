@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from ..atomic_write import replace_file
 from ..naming import TraceName, file_name, worker_of_rank
 from ..output.manifest import KEPT, SAVING, statuses
-from ..output.metadata import KEY
+from ..output.merge_events import KEY
 from ..output.scratch import VARIABLE, scratch_root
 from ..output.spool import Spool, discard_abandoned_spools
 from ..output.writer_process import finish_spool, is_alive

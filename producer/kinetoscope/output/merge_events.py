@@ -23,11 +23,13 @@ from ..errors import SaveError
 from ..events import chrome_events, display_name
 from .chrome import base_after_events
 from .external_events import external_events
-from .metadata import KEY
 from .own_frames import OwnFrames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+KEY = "kinetoscope"
+"""The top-level key of the metadata."""
 
 _BLOCK = 1 << 20
 _MAX_HEAD = _MAX_UNKNOWN = 256 << 20

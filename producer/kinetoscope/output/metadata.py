@@ -13,6 +13,8 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from .._version import __version__
 from ..job.cluster import current_cluster_facts
 
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..job.rank_info import RankInfo
-
-KEY = "kinetoscope"
-"""The top-level key of the metadata."""
 
 OUT_OF_MEMORY = "out of memory"
 """The reason of a memory snapshot that was taken because an allocation failed."""
@@ -116,8 +115,6 @@ def snapshot_facts(rank_and_folder: tuple[RankInfo, Path] | None, reason: str, s
 
 def process_facts() -> dict[str, Any]:
     """Return the facts about this process, independent of what it records."""
-    import torch
-
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),

@@ -13,12 +13,16 @@ from __future__ import annotations
 import os
 import select
 import struct
+import sys
 import threading
 import time
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+if sys.platform == "linux":
+    import fcntl
 
 _LOOK_S = 2.0
 _LOOKS = 6  # a process with much memory takes a while to end after it was killed
@@ -89,8 +93,8 @@ def exit_status(pid: int, descriptor: int | None) -> int | None:
 
 
 def _status_after_reaping(descriptor: int) -> int | None:
-    import fcntl
-
+    if sys.platform != "linux":
+        return None
     info = bytearray(_PIDFD_INFO_BYTES)
     struct.pack_into("=Q", info, 0, _PIDFD_INFO_EXIT)
     try:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,10 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeGuard
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 PROCESS = "process.json"
 STATE = "state.json"
@@ -240,7 +239,7 @@ class Spool:
     def lock(self) -> int | None:
         """Lock the spool until the returned descriptor is closed; None if another process has the lock."""
         descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        if fcntl is not None:
+        if sys.platform != "win32":
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

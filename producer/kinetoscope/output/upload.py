@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SaveError
+from ..optional_packages import optional_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -49,11 +50,7 @@ def upload(path: Path, url: str, *, overwrite: bool, tries: int = TRIES, pause_s
 
 def _put(path: Path, url: str, *, overwrite: bool) -> None:
     try:
-        import fsspec
-    except ImportError as error:
-        raise SaveError(f"{url} wasn't written: install fsspec, and its package for this protocol.") from error
-    try:
-        system, name = fsspec.core.url_to_fs(url)
+        system, name = optional_package("fsspec.core", "fsspec").url_to_fs(url)
     except (ImportError, ValueError) as error:
         raise SaveError(f"{url} wasn't written: {error}") from error
     system.invalidate_cache()

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic_write import partial_name, replace_file, write_json
+from ..child_process import lower_priority
 from ..errors import SaveError
 from ..naming import journal_name
 from ..path_below import LeadsOutside, PathBelow
@@ -413,7 +414,7 @@ def main(folder: str, parent: int, url_prefixes: Collection[str] = ()) -> None:
         parent: The training's process.
         url_prefixes: The allowed prefixes of the URLs of copies, from the training.
     """
-    _lower_priority()
+    _give_way()
     spool = Spool(Path(folder))
     check_private(spool.folder)
     lock = spool.lock()
@@ -503,12 +504,12 @@ def _renew_lock(spool: Spool, lock: int) -> int:
     return new_lock
 
 
-def _lower_priority() -> None:
+def _give_way() -> None:
+    """Ignore the signals that end the training, and leave it the processor."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-    with contextlib.suppress(OSError, AttributeError):
-        os.nice(10)
+    lower_priority()
     gc.disable()  # checking JSON makes many objects without reference cycles
 
 

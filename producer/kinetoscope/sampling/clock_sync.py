@@ -17,11 +17,10 @@ import socket
 import threading
 import time
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..job.job_store import default_store
+from ..job.job_store import connection, default_store
 from ..job.rank_info import current_rank_info, is_distributed
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("kinetoscope")
 
 ROUNDS = 20
-_TIMEOUT = timedelta(seconds=10)
 _ENDS_WITHIN_S = 2.0
 _LOOK_S = 0.1
 """How often rank 0's thread looks for messages."""
@@ -104,24 +102,6 @@ def boot_id() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return socket.gethostname()
-
-
-def connection(store: Any) -> Any:
-    """Return another connection to a store: a blocking call delays all others of its connection.
-
-    Raises:
-        RuntimeError: No other connection is possible.
-    """
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
-
-    while hasattr(store, "underlying_store"):
-        store = store.underlying_store
-    if isinstance(store, TCPStore):
-        return TCPStore(store.host, store.port, is_master=False, timeout=_TIMEOUT, wait_for_workers=False)
-    clone = getattr(store, "clone", None)
-    if clone is None:
-        raise RuntimeError(f"no second connection to a {type(store).__name__}")
-    return clone()
 
 
 class ClockSync:

@@ -10,7 +10,9 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+from ..optional_packages import optional_package
 
 _PROC = Path("/proc")
 _SECTOR_BYTES = 512  # the unit of /proc/diskstats, whatever the disk's sector size is
@@ -150,9 +152,7 @@ class PsutilStats:
     """
 
     def __init__(self) -> None:
-        import psutil  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
-        self._psutil: Any = psutil
+        self._psutil = optional_package("psutil", "psutil")
 
     def processors(self) -> tuple[float, float]:
         """See `SystemStats`: seconds."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..optional_packages import optional_package
+
 if TYPE_CHECKING:
     from .procfs import SystemStats
 
@@ -109,15 +111,14 @@ def gpu() -> Samples:
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     if cuda is None or not cuda.is_initialized():
         return
-    import pynvml  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
+    nvml = optional_package("pynvml", "nvidia-ml-py")
     device = cuda.current_device()
-    pynvml.nvmlInit()
+    nvml.nvmlInit()
     try:
-        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{cuda.get_device_properties(device).uuid}")
-        yield from _of_driver(pynvml, handle, f"gpu {device}")
+        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{cuda.get_device_properties(device).uuid}")
+        yield from _of_driver(nvml, handle, f"gpu {device}")
     finally:
-        pynvml.nvmlShutdown()
+        nvml.nvmlShutdown()
 
 
 def _of_driver(nvml: Any, handle: Any, name: str) -> Samples:

@@ -21,6 +21,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.record_writer import RecordWriter
+
 from ..child_process import python_command
 from ..path_below import PathBelow
 from .scalars import OURS
@@ -48,14 +51,10 @@ class EventFile:
         step: The step of the first point.
 
     Raises:
-        ImportError: TensorBoard isn't installed.
         OSError: The file can't be created.
     """
 
     def __init__(self, folder: PathBelow, step: int = 0) -> None:
-        from tensorboard.compat.proto import event_pb2, summary_pb2
-        from tensorboard.summary.writer.record_writer import RecordWriter
-
         folder.make()
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}{OURS}"
         with folder.open_folder() as open_folder:
@@ -217,6 +216,4 @@ def write(folder: PathBelow, stream: IO[bytes]) -> None:
 
 def main() -> None:
     """Run the process."""
-    with suppress(OSError, AttributeError):  # AttributeError: not on Windows
-        os.nice(10)  # the training goes first
     write(PathBelow(Path(sys.argv[1]), *sys.argv[2:]), sys.stdin.buffer)

@@ -48,6 +48,11 @@ ALL = "all"
 OURS = ".kinetoscope"
 """The suffix of our event files' names."""
 
+_PROGRAM = (  # importing TensorBoard takes a second of a core
+    "from kinetoscope.child_process import lower_priority; lower_priority(); "
+    "from kinetoscope.sampling.scalar_writer import main; main()"
+)
+
 _NOTES_A_LINE = 100
 """How many notes are encoded at once: more take less time per note, but hold the GIL longer."""
 
@@ -208,9 +213,8 @@ def _lines(notes: Sequence[tuple[Any, ...]]) -> Iterator[bytes]:
 
 def _start_process(folder: PathBelow) -> subprocess.Popen[bytes]:
     """Start the process that writes, in its own session, so that Ctrl-C ends only the training."""
-    statement = "from kinetoscope.sampling.scalar_writer import main; main()"
     return subprocess.Popen(
-        python_command(statement, os.fspath(folder.root), *folder.names),
+        python_command(_PROGRAM, os.fspath(folder.root), *folder.names),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ from ..atomic_write import create_file, replace_file
 from ..output.scratch import scratch_root
 from ..path_below import PathBelow
 from .results import Result, result_of
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,9 +85,7 @@ def _temporary_file(folder: Path) -> tuple[Outcome, str, str]:
 
 
 def _lock(folder: Path) -> tuple[Outcome, str, str]:
-    try:
-        import fcntl
-    except ImportError:
+    if sys.platform == "win32":
         return "limited", "this system has none; the recorder doesn't need them", ""
     with (folder / "lock").open("w") as file:
         try:

@@ -17,6 +17,9 @@ import torch.distributed as dist
 from .. import Tracer, cyclic
 from .steps import BETWEEN, STEPS
 
+if sys.platform != "win32":
+    import resource
+
 _HANG_S, _LOOK_S = 600.0, 0.5
 RANKS_HANG_AFTER_S = 1.0
 
@@ -55,9 +58,7 @@ def _end_with_parent(parent: int) -> None:
 
 def _pause(step: int, run: str, tracer: object) -> None:
     """Say where the training is, and wait until it may go on."""
-    if step == BETWEEN and run == "full-disk":
-        import resource
-
+    if step == BETWEEN and run == "full-disk" and sys.platform != "win32":
         while not tracer.saved_traces:  # type: ignore[attr-defined]
             time.sleep(0.01)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, resource.RLIM_INFINITY))

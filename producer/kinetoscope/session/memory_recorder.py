@@ -15,7 +15,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..output.metadata import KEY, OUT_OF_MEMORY, snapshot_facts
+from ..output.merge_events import KEY
+from ..output.metadata import OUT_OF_MEMORY, snapshot_facts
 from ..output.snapshot_writer import SnapshotFacts, SnapshotWriter
 from ..profiling.allocator_history import recording_allocator
 from ..profiling.memory_history import MemoryHistory, parse_memory_history

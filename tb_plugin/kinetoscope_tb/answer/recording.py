@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import polars as pl
@@ -111,9 +112,8 @@ def _steps_not_said(trace: Trace) -> Iterator[NotSaid]:
 
 
 def _of_rank(trace: Trace) -> dict[str, Any]:
-    from .rank_work import rank_work  # modules that one rank alone doesn't need
-
-    return rank_work(trace)
+    fields: dict[str, Any] = import_module(".rank_work", __package__).rank_work(trace)  # not needed for a single rank
+    return fields
 
 
 def _views(trace: Trace) -> Iterator[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import signal
 import subprocess
 import time
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from kinetoscope.optional_packages import optional_package
 
 from ..errors import KinetoscopeError
 
@@ -158,9 +158,10 @@ def _cpu_name() -> str:
 
 def _gpu_handles() -> list[tuple[Any, Any]]:
     """NVML and a handle for each NVIDIA GPU, if pynvml is installed."""
-    if importlib.util.find_spec("pynvml") is None:
+    try:
+        nvml = optional_package("pynvml", "nvidia-ml-py")
+    except ImportError:
         return []
-    nvml = import_module("pynvml")  # users' own, if they have it
     try:
         nvml.nvmlInit()
         return [(nvml, nvml.nvmlDeviceGetHandleByIndex(index)) for index in range(nvml.nvmlDeviceGetCount())]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 
 def _run(words: tuple[str, ...]) -> None:
-    from kinetoscope.integrations.program import main
-
-    main(words)
+    import_module("kinetoscope.integrations.program").main(words)  # with torch, which completion doesn't need
 
 
 run = click.Command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -137,9 +138,8 @@ def cached_frames(trace: Trace, views: Sequence[View]) -> Iterator[pl.DataFrame 
 
 
 def _compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]] = ()) -> None:
-    from .meanwhile import compute_meanwhile  # 30 modules, which small traces' views don't need
-
-    compute_meanwhile(trace, of_views)
+    module = import_module(".meanwhile", __package__)  # 22 modules, which small traces' views don't need
+    module.compute_meanwhile(trace, of_views)
 
 
 def merge_run_notes(view: View, answer: pl.DataFrame | Missing, file: TraceFile) -> pl.DataFrame | Missing:

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kinetoscope.optional_packages import optional_package
+
 from ..errors import BadParameter
 from .processes import Processes
 from .summary_loader import ExecutorFactory
@@ -66,12 +68,12 @@ def executors(engine: str, recordings: int, processes: int | None = None) -> Ite
             f"--engine {engine!r} isn't possible; it is {LOCAL}, or {DASK}HOST:PORT of a Dask scheduler."
         )
     try:
-        from distributed import Client as Cluster  # of Dask, which an extra installs
+        dask = optional_package("distributed", "'kinetoscope[dask]'")
     except ImportError as error:
-        raise BadParameter(f"--engine {engine} needs Dask. Install it: pip install 'kinetoscope[dask]'.") from error
+        raise BadParameter(f"--engine {engine} needs Dask: {error}.") from error
     address = "tcp://" + engine.removeprefix(DASK)
     try:
-        client: Any = Cluster(address, timeout=PATIENCE_S, set_as_default=False)
+        client = dask.Client(address, timeout=PATIENCE_S, set_as_default=False)
     except OSError as error:
         raise BadParameter(f"No Dask scheduler answers at {address} within {PATIENCE_S} s: {error}") from error
     with client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..errors import KinetoscopeError, TraceError
@@ -47,9 +48,8 @@ def read_traces(
     Raises:
         TraceError: The file can't be used for any reason; bugs of ours are logged with a traceback.
     """
-    from ..reader import read_each  # 37 modules, which a trace of the cache doesn't need
-
-    traces = what_is_read(path, lambda: read_each(path, process, progress=progress, threads=threads))
+    reader = import_module("..reader", __package__)  # 41 modules, which a trace of the cache doesn't need
+    traces = what_is_read(path, lambda: reader.read_each(path, process, progress=progress, threads=threads))
     while (trace := what_is_read(path, lambda: next(traces, None))) is not None:
         yield trace
 

@@ -5,6 +5,8 @@ Faults of the recording make numbers doubtful, and what isn't in it.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import polars as pl
 
 from ..arrays.intervals import Intervals, union, without
@@ -73,9 +75,9 @@ def doubt(trace: Trace, view: View) -> str:
     hidden_share = _hidden_share(trace) if view.id in _OF_IDLE_TIME or rests_on_hidden else 0.0
     if not hidden_share and not any(fault.undermines & view.rests_on for fault in faults):
         return ""
-    from .doubts import doubts  # with what advice knows of a recording, which few views need
-
-    return doubts(trace, view.rests_on, diagnostics, hidden_share)
+    module = import_module(".doubts", __package__)  # with what advice knows of a recording, which few views need
+    sentences: str = module.doubts(trace, view.rests_on, diagnostics, hidden_share)
+    return sentences
 
 
 @once_per_recording

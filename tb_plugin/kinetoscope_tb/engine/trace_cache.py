@@ -14,6 +14,7 @@ from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -285,8 +286,7 @@ class TraceCache:
 
     def timeline(self, file: TraceFile, trace: Trace, workers: Workers | None = None) -> Future[Timeline]:
         """The timeline of a file's trace, opened from the cache or computed at the first call."""
-        from ..timeline.core.build import timeline  # 9 modules, which no view needs
-
+        timeline = import_module("..timeline.core.build", __package__).timeline  # 8 modules, which no view needs
         arrange = partial(self._arrange, file, trace, timeline)
         return self.result(file, trace, timeline, compute=arrange, most=None, workers=workers)
 

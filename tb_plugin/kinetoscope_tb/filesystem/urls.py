@@ -7,8 +7,9 @@ these differences.
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ..names.regex import regex
@@ -78,11 +79,10 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
         ValueError: The protocol is unknown.
         OSError: A library that the package needs is missing.
     """
-    from fsspec.core import url_to_fs  # imports slowly, and few files are remote
-
+    module = import_module(".file_systems", __package__)  # with fsspec, which local files don't need
     kind = kind_of(url)
     try:
-        return url_to_fs(url, **_options(kind))  # type: ignore[no-any-return]
+        files: tuple[AbstractFileSystem, str] = module.open_file_system(url, kind)
     except ImportError as error:
         if kind not in _EXTRAS.values():
             raise
@@ -94,18 +94,7 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
         if kind != "hdfs":
             raise
         raise OSError(_JAVA) from error
-
-
-def _options(kind: str) -> dict[str, Any]:
-    if kind == "s3":  # twice, because s3fs and we retry too
-        return {"config_kwargs": {"retries": {"max_attempts": 2, "mode": "standard"}}}
-    if kind == "http":
-        from aiohttp import ClientTimeout  # which an extra installs
-
-        # No timeout for a download that makes progress, one for a silent connection; no decompression in transit.
-        patience = ClientTimeout(total=None, sock_connect=20, sock_read=60)
-        return {"client_kwargs": {"timeout": patience}, "headers": {"Accept-Encoding": "identity"}}
-    return {}
+    return files
 
 
 def is_transient(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 
 from .regex import regex
 
@@ -73,13 +74,9 @@ def _matches(pattern: str, names: Sequence[str]) -> list[str]:
     Raises:
         ValueError: It can't be compiled.
     """
-    import polars as pl  # a listing, which imports this, doesn't wait for it
-
-    column = pl.Series(names, dtype=pl.String)
-    try:
-        return column.filter(column.str.contains(pattern)).to_list()
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(str(error)) from error
+    module = import_module(".pattern_matches", __package__)  # with Polars, which a listing doesn't need
+    names_that_match: list[str] = module.matches(pattern, names)
+    return names_that_match
 
 
 @dataclass(frozen=True)

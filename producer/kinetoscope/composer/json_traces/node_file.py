@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ...atomic_write import replace_file
 from .rank_file import write_array
+
+if sys.platform != "win32":
+    import fcntl
 
 _TIME = re.compile(r'"ts": (\d+)\.(\d{3})\}$')
 
@@ -46,12 +50,8 @@ def _lines_of(path: Path) -> Iterator[str]:
 def _folder_lock(folder: Path) -> Iterator[None]:
     """Hold the lock that lets only one process of this machine change the merged file."""
     with (folder / ".merging").open("w") as file:
-        try:
-            import fcntl
-
+        if sys.platform != "win32":
             fcntl.flock(file, fcntl.LOCK_EX)
-        except ImportError:  # Windows
-            pass
         yield
 
 

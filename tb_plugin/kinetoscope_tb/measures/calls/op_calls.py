@@ -6,6 +6,7 @@ outer one. Device time and memory belong to the innermost operator that was open
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,6 @@ def module_classes(trace: Trace) -> tuple[Rows, list[str | None]]:
     """The module that each host event is in, or NONE, and the class of each module; None: a hook."""
     if not has_modules(trace):
         return np.full(trace.all_host_events.height, NONE, np.int32), []
-    from .module_calls import ModuleCalls  # with backward passes, which need Python calls
-
-    modules = ModuleCalls.of(trace)
+    module = import_module(".module_calls", __package__)  # with backward passes, which need Python calls
+    modules = module.ModuleCalls.of(trace)
     return modules.of_host_rows(trace)[0], [name.of_class for name in modules.names]

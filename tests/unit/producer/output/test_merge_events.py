@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kinetoscope import SaveError
 from kinetoscope.events import INSTANT
-from kinetoscope.output.merge_events import merge_events
-from kinetoscope.output.metadata import KEY
+from kinetoscope.output.merge_events import KEY, merge_events
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import distributed
 
+from kinetoscope.job.job_store import connection
 from kinetoscope.job.rank_info import RankInfo
 from kinetoscope.sampling import clock_sync
-from kinetoscope.sampling.clock_sync import ClockSync, boot_id, connection, offset_of, ping, pong
+from kinetoscope.sampling.clock_sync import ClockSync, boot_id, offset_of, ping, pong
 from support.waiting import LIMIT_S, wait_for
 
 TRAVEL = st.integers(0, 10**7)
