@@ -54,6 +54,24 @@ def test_what_the_host_does_after_a_wait_is_not_the_waits():
     assert "synchronizing" not in rows(logging("logger.py(31): write_scalars"))
 
 
+def test_what_the_host_does_for_long_after_a_wait_saves_nothing_of_what_other_waits_cost():
+    machine = Machine()
+
+    def step(_):
+        for pause in [*[800 * US] * 10, 7 * MS]:
+            compute(machine, 4)
+            machine.wait()
+            machine.work(pause)
+
+    by_rule = rows(machine.steps(step))
+    assert list(by_rule)[:2] == ["synchronizing", "host_bound"]
+    assert by_rule["host_bound"].title.startswith(
+        "The GPU waits for the host for 11.8 % of every step, most of it in code after"
+    )
+    assert by_rule["host_bound"].saving_ns == pytest.approx(7 * MS, rel=0.05)
+    assert by_rule["synchronizing"].saving_ns >= 10 * 800 * US
+
+
 def test_code_that_was_not_recorded_is_named_by_what_it_follows():
     claim = first(logging())
     assert claim.title.endswith("most of it in code after `aten::_local_scalar_dense` that wasn't recorded.")
