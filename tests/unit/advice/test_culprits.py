@@ -98,6 +98,21 @@ def test_the_function_around_the_whole_step_is_no_culprit():
     assert claim.title.endswith("most of it in `update (metrics.py:8)`.")
 
 
+def test_an_operator_is_named_before_a_shorter_range_around_some_of_its_calls():
+    machine = Machine()
+
+    def sort():
+        machine.op("mylib::sort", lambda: machine.work(6 * MS))
+
+    def step(_):
+        machine.annotation("forward", lambda: (machine.kernel(MS), sort(), machine.wait(), sort()))
+        machine.annotation("backward", lambda: (machine.kernel(MS), machine.wait(), sort()))
+
+    claim = first(machine.steps(step))
+    assert claim.title.endswith("most of it in `mylib::sort`.")
+    assert claim.culprit.operator == "mylib::sort"
+
+
 def test_a_function_is_gone_with_what_of_it_is_hidden():
     """Half of it runs while the device still works: the host could launch that much earlier in the next step."""
     machine = Machine()
