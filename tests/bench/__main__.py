@@ -23,8 +23,8 @@
     make bench ARGS="--gate"                        how often the gate alarms, finds and abstains, nothing else; ten minutes
     make bench ARGS="--alignment"                   how right steps of different code are aligned, and how fast; three minutes
     make bench ARGS="--why"                         whom why and torchfrtrace name on the same dumps, and how soon ranks report that they hang; five minutes; needs torch
-    make bench ARGS="--verdicts"                    advice about recordings whose cause is known, nothing else; some four minutes
-    make bench ARGS="--verdicts --seed 7"           other recordings; --only CAUSE judges some, --write DIR keeps them
+    make bench ARGS="--blind"                       first answers about recordings whose cause is known, nothing else; some 20 minutes
+    make bench ARGS="--blind --seed 7"              other recordings; --seeds 1 fewer, --only KIND judges some, --write DIR keeps them
     make bench ARGS="--timeline --megabytes 13 --slices 800000 --rounds 1"    the same, small
 
 Every line is the median of its rounds with quartiles and its ratio to a bound; the last lines list the bounds missed.
@@ -226,18 +226,8 @@ def report_timelines(folder: Path, arguments: argparse.Namespace) -> None:
     timelines.report_ranks(folder, arguments.slices, arguments.rounds, measured, arguments.pictures)
 
 
-def report_verdicts(arguments: argparse.Namespace) -> None:
-    """Print how advice does on recordings whose cause is known, beside the peers that give any."""
-    sys.path.insert(0, str(HERE.parent))
-    from planted import judge
-
-    peer = None if arguments.without_peers else peers_python()
-    verdicts = judge.run(arguments.seed, only=arguments.only, folder=arguments.write, peer=peer)
-    print("\n".join(judge.table(verdicts)))
-
-
 def report_blind(arguments: argparse.Namespace) -> None:
-    """Print how first answers do on simulated jobs, which know nothing of the rules."""
+    """Print how first answers do on simulated jobs and on what is planted in real recordings."""
     sys.path.insert(0, str(HERE.parent))
     from blind import judge
 
@@ -283,11 +273,12 @@ def main() -> None:
     parser.add_argument("--alignment", action="store_true", help="measure nothing but the alignment of steps")
     parser.add_argument("--history", action="store_true", help="measure nothing but the rates of histories")
     parser.add_argument("--why", action="store_true", help="measure nothing but whom why names")
-    parser.add_argument("--verdicts", action="store_true", help="judge nothing but advice")
-    parser.add_argument("--blind", action="store_true", help="judge nothing but first answers about simulated jobs")
+    parser.add_argument(
+        "--blind", action="store_true", help="judge nothing but first answers, where the cause is known"
+    )
     parser.add_argument("--seeds", type=int, default=3, help="how many cases of each kind that first answers are about")
     parser.add_argument(
-        "--without", nargs="+", choices=("steps", "shapes"), default=(), help="what recordings of simulated jobs lack"
+        "--without", nargs="+", choices=("steps", "shapes"), default=(), help="what recordings that are judged lack"
     )
     parser.add_argument("--pairs", action="store_true", help="measure nothing but predictions of changes")
     parser.add_argument("--seconds", type=int, default=1_800, help="how long to measure changes that are predicted")
@@ -295,17 +286,14 @@ def main() -> None:
         "--versions", nargs="*", help="run nothing but the recorder's tests, under each of these torchs"
     )
     parser.add_argument("tests", nargs="*", help="of --versions, after --: what pytest runs, and its other arguments")
-    parser.add_argument("--seed", type=int, default=1, help="of the recordings that advice is judged by")
-    parser.add_argument("--only", help="cause or name of the recordings that advice is judged by")
-    parser.add_argument("--write", type=Path, help="where to keep the recordings that advice is judged by")
+    parser.add_argument("--seed", type=int, default=1, help="of the recordings that first answers are judged by")
+    parser.add_argument("--only", help="kind of the recordings that first answers are judged by")
+    parser.add_argument("--write", type=Path, help="where to keep the recordings that first answers are judged by")
     parser.add_argument("--steps", type=int, default=50, help="of each loop that the recorder is measured with")
     parser.add_argument("--slices", type=int, default=50_000_000, help="of the timeline of many ranks")
     parser.add_argument("--pictures", type=Path, help="where to save what the pages show")
     arguments = parser.parse_args()
     compile_to_bytecode()
-    if arguments.verdicts:
-        report_verdicts(arguments)
-        return
     if arguments.blind:
         report_blind(arguments)
         return

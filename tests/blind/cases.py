@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from . import devices as dv
 from .machine import Pace, Process
@@ -17,6 +17,30 @@ from .training import Training, simulate, step_ns
 
 HEALTHY, UNKNOWN = "healthy", "unknown"  # besides the causes of `words.CAUSES`
 
+
+class Known(Protocol):
+    """What is known of a recording, whoever makes it.
+
+    `cause`: of `words.CAUSES`, or one of the above. `title` and `rest`: patterns that a right answer has in its sentence,
+    and anywhere; `never`: what its sentence must not have; `wrong_remedies`: what it must not advise, as it is there
+    already. `truth`: in a sentence. `saving_frac`: the share of its step that it would save without the cause, or 0.
+    """
+
+    cause: str
+    title: tuple[str, ...]
+    rest: tuple[str, ...]
+    never: tuple[str, ...]
+    wrong_remedies: tuple[str, ...]
+    truth: str
+    kind: str
+
+    @property
+    def saving_frac(self) -> float: ...
+
+    def record(self, folder: Path, lacks: Sequence[str] = ()) -> Path:
+        """Write its recording: a file, or a folder with a file per rank. `lacks`: `steps`, `shapes`."""
+
+
 Damage = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -24,9 +48,7 @@ Damage = Callable[[dict[str, Any]], dict[str, Any]]
 class Case:
     """A job whose cause is known.
 
-    `mended`: the job without the cause; its step says what the cause costs. `title` and `rest`: patterns that a right
-    answer has in its sentence, and anywhere; `never`: what its sentence must not have; `wrong_remedies`: what it must not
-    advise, as it is there already. `damage` changes the recording.
+    `mended`: the job without the cause; its step says what the cause costs. `damage` changes the recording.
     """
 
     cause: str
@@ -37,7 +59,7 @@ class Case:
     never: tuple[str, ...] = ()
     wrong_remedies: tuple[str, ...] = ()
     damage: Damage | None = None
-    truth: str = ""  # in a sentence
+    truth: str = ""
     kind: str = ""
 
     @cached_property
@@ -69,7 +91,7 @@ class Case:
         return folder if self.job.ranks > 1 else path
 
 
-Kind = Callable[[random.Random], Case]
+Kind = Callable[[random.Random], Known]
 KINDS: dict[str, Kind] = {}
 
 
@@ -80,7 +102,7 @@ def kind(function: Kind) -> Kind:
     return function
 
 
-def drawn(name: str, seed: int) -> Case:
+def drawn(name: str, seed: int) -> Known:
     """The case of a kind that a seed draws."""
     case = KINDS[name](random.Random(f"{name} {seed}"))
     case.kind = name

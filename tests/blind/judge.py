@@ -19,8 +19,8 @@ from typing import Any
 
 from kinetoscope_tb.cli import main
 
-from .all_kinds import KINDS
-from .cases import HEALTHY, UNKNOWN, Case, drawn
+from .all_kinds import recordable
+from .cases import HEALTHY, UNKNOWN, Known, drawn
 from .words import CAUSES
 
 SURE = ("high", "medium")
@@ -43,7 +43,7 @@ class Claim:
 class Verdict:
     """How an answer did. `first` is right, vague (the cause without the culprit), wrong, silent or withheld."""
 
-    case: Case
+    case: Known
     first: str
     is_among_three: bool
     is_sure_and_wrong: bool
@@ -78,7 +78,7 @@ def _has(pattern: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def names_cause(case: Case, claim: Claim) -> bool:
+def names_cause(case: Known, claim: Claim) -> bool:
     """Whether a claim says the cause, be it without its culprit."""
     words = CAUSES[case.cause]
     is_wrong = claim.is_nothing or any(_has(pattern, claim.title) for pattern in case.never)
@@ -86,19 +86,19 @@ def names_cause(case: Case, claim: Claim) -> bool:
     return not is_wrong and _has(words.title, claim.title) and _has(words.rest, claim.rest)
 
 
-def names_culprit(case: Case, claim: Claim) -> bool:
+def names_culprit(case: Known, claim: Claim) -> bool:
     """Whether a claim says who it is."""
     return all(_has(pattern, claim.title) for pattern in case.title) and all(
         _has(pattern, claim.rest) for pattern in case.rest
     )
 
 
-def is_right(case: Case, claim: Claim) -> bool:
+def is_right(case: Known, claim: Claim) -> bool:
     """Whether a claim says the cause and its culprit."""
     return claim.confidence != "cannot_tell" and names_cause(case, claim) and names_culprit(case, claim)
 
 
-def judge(case: Case, said: Sequence[Claim]) -> Verdict:
+def judge(case: Known, said: Sequence[Claim]) -> Verdict:
     """Score an answer."""
     first = said[0] if said else Claim("", confidence="cannot_tell")
     outcome = _outcome(case, first)
@@ -106,13 +106,13 @@ def judge(case: Case, said: Sequence[Claim]) -> Verdict:
     among_three = outcome == "right" or (case.cause in CAUSES and any(is_right(case, claim) for claim in said[:3]))
     error = (
         abs(first.saving_frac - case.saving_frac)
-        if outcome == "right" and case.mended and first.saving_frac is not None
+        if outcome == "right" and first.saving_frac is not None and case.saving_frac
         else None
     )
     return Verdict(case, outcome, among_three, is_sure, f"{first.title} ({first.confidence})", error)
 
 
-def _outcome(case: Case, first: Claim) -> str:
+def _outcome(case: Known, first: Claim) -> str:
     if case.cause == HEALTHY:
         return "right" if first.is_nothing else "withheld" if first.confidence == "cannot_tell" else "wrong"
     if first.confidence == "cannot_tell":
@@ -131,7 +131,7 @@ def run(
 ) -> Iterator[Verdict]:
     """Record and judge the cases that seeds draw, kind by kind. `keep`: where recordings stay; `lacks`: of each of them."""
     seeds = list(seeds)
-    for name in list(kinds) or KINDS:
+    for name in list(kinds) or recordable():
         for seed in seeds:
             case = drawn(name, seed)
             with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@ LOADER = (
     r"wait\w*( [\d.,]+ \w+)? for (its |the |a )?(next )?(data|batch|loader)|data ?load|load\w* (its )?data|\bloader"
 )
 HOST = r"host|python|\bcpu\b|\w+\.py\b|waits? (for|on) \W?\w+"
+WAITS = r"synchroni|\bitem\b|reads? .*(device|gpu)|wait\w* for (the )?(gpu|device)|nonzero|sync"
 COMMUNICATION = r"communicat|all[-_ ]?reduce|all[-_ ]?gather|broadcast|collective|all[-_ ]?to[-_ ]?all"
 
 
@@ -27,7 +28,7 @@ class Words:
 
 CAUSES = {
     "loader": Words(LOADER),
-    "synchronize": Words(r"synchroni|\bitem\b|reads? .*(device|gpu)|wait\w* for (the )?(gpu|device)|nonzero|sync"),
+    "synchronize": Words(WAITS),
     "pageable_copies": Words(r"\bcop(y|ies|ying)\b|pageable|transfer", r"pin"),
     "copies_not_hidden": Words(r"\bcop(y|ies|ying)\b|transfer", r"overlap|stream|prefetch|non_blocking|pin"),
     "small_copies": Words(r"\bcop(y|ies|ying)\b|transfer", r"small|many|batch|fewer|at once|together|pin"),
@@ -68,6 +69,11 @@ CAUSES = {
     "missing_graphs": Words(r"without (a |the |its |their )?graph|eager|(no|a) graph|not captured", r"captur|pad"),
     "waits_for_requests": Words(r"waits? .*\brequests?\b|no requests?\b|\bload\b"),
     "server_device": Words(r"bandwidth|matmul|attention|compute rate|kernels"),
+    "slow_launches": Words(r"launch"),
+    "profiler": Words(r"profil|record"),
+    "graph_breaks": Words(rf"graph[- ]break|pieces|(cut|compiled) .*(graph|frame)|between .*graphs|{HOST}"),
+    "small_grids": Words(r"small kernels|fill\w*|multiprocessor|\bSMs?\b|occupan|few blocks"),
+    "pauses_behind_reads": Words(rf"{HOST}|{WAITS}"),
     "single_step": Words(r"\bstep \W?(ProfilerStep#)?\d+"),
 }  # fmt: skip
 

@@ -43,6 +43,11 @@ def test_the_headline_is_the_expert_s_finding(name, device, rule, fraction, caus
     assert remedy in first["action"]
 
 
+@pytest.mark.parametrize("path", sorted(LABELLED.glob("*.json.gz")), ids=lambda path: path.name)
+def test_no_view_contradicts_what_is_said(path):
+    assert not advice(read_once(path))["evidence"].str.contains("contradicts this").any()
+
+
 @pytest.mark.parametrize("name", ["conv_03_asymmetric_kernel", "conv_05_pointwise_1x1"])
 def test_without_a_name_for_the_device_nothing_is_claimed(name):
     table = advice(read_once(LABELLED / f"{name}.json.gz"))

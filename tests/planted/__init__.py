@@ -1,1 +1,1 @@
-"""Recordings whose cause of slowness is known by construction, and a judge of the advice about them."""
+"""Causes and faults, planted in real recordings."""

@@ -1,7 +1,7 @@
 """Causes planted in a program that keeps its device busy: each costs a chosen share of the step.
 
 A plant takes the program, an amount of nanoseconds per step, and chance; `calibrate` finds the amount that costs the
-share. What a fair expert would call the cause stands with each plant.
+share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from planted.devices import (
     matmul_flops,
 )
 from planted.replay import DEVICE, Info, Program
-from planted.sketch import HEAVY, Sketch, choose, insert, read_scalar, spots, without_waits
+from planted.sketch import HEAVY, PAUSE_NS, Sketch, choose, insert, read_scalar, spots, without_waits
 
 Plant = Callable[[Program, int, np.random.Generator], Program]
 
@@ -33,22 +33,24 @@ class Cause:
     Args:
         id: Of the cause.
         plant: Plants it.
-        accepted: Rules that a fair expert would accept as the first answer.
+        cause: What an answer must say, a key of `blind.words.CAUSES`.
         shares: Of the step that it costs, from, to.
         reads: Whether the host must wait for the device at each step's end, for the plant to cost what it takes.
-        evidence: Names of which one must occur in the advice's text; empty if none must.
+        rest: Patterns of the culprit, each of which must be found in the answer.
         is_scaled: Whether the amount is found by calibration; else the plant takes the share in thousandths.
         is_nvidia: Whether what is planted exists on NVIDIA's devices alone.
+        stretches: Whether the plant also makes the device's work longer: without its waits the step is what it would be.
     """
 
     id: str
     plant: Plant
-    accepted: frozenset[str]
+    cause: str
     shares: tuple[float, float] = (0.25, 0.6)
     reads: bool | None = None
-    evidence: tuple[str, ...] = ()
+    rest: tuple[str, ...] = ()
     is_scaled: bool = True
     is_nvidia: bool = False
+    stretches: bool = False
 
 
 def load_data(program: Program, amount: int, rng: np.random.Generator) -> Program:
@@ -94,17 +96,33 @@ def work_in_an_operator(program: Program, amount: int, rng: np.random.Generator)
 def read_scalars(program: Program, amount: int, rng: np.random.Generator) -> Program:
     """`.item()` at many places: each drains the queue, and the host starts anew behind it.
 
-    Behind each read the host does work that the queue would hide without the read: the device's work is stretched so
-    that it would, whatever the amount. Nothing else waits for the device: what the program waited for by itself would
-    drain the queue just before a read.
+    Behind a read it does what a warm loop does between two launches, and no more: what takes longer is a cause of its own.
+    """
+    count = max(12, amount // PAUSE_NS)
+    return _behind_reads(program, count, min(amount // count, PAUSE_NS), rng)
+
+
+def pause_behind_reads(program: Program, amount: int, rng: np.random.Generator) -> Program:
+    """`.item()` at a few places, behind each of which the host is busy for long with what isn't recorded.
+
+    Without the reads the queue would hide that, and without that the reads would cost next to nothing: either is right.
+    """
+    return _behind_reads(program, 12, amount // 12, rng)
+
+
+def _behind_reads(program: Program, count: int, pause: int, rng: np.random.Generator) -> Program:
+    """Reads at so many places, with a pause of the host behind each that the queue would hide without the read.
+
+    The device's work is stretched so that it would, whatever the pause. Nothing else waits for the device: what the
+    program waited for by itself would drain the queue just before a read.
     """
     program = without_waits(program)
-    room = 1.2 * (program.length + amount) / program.busy_ns()
+    sketches = choose(program, count, rng)
+    room = 1.2 * (program.length + pause * len(sketches)) / program.busy_ns()
     program.dur = np.where(program.computing(HEAVY), program.dur * max(1.0, room), program.dur).astype(np.int64)
-    sketches = choose(program, 12, rng)
     for sketch in sketches:
         read_scalar(sketch)
-        sketch.idle(amount // len(sketches))
+        sketch.idle(pause)
     return insert(program, sketches)
 
 
@@ -442,39 +460,35 @@ def small_grids(program: Program, thousandths: int, rng: np.random.Generator) ->
     return result
 
 
-def _of(*rules: str) -> frozenset[str]:
-    return frozenset(rules)
-
-
-WAITS = ("host_bound", "launch_bound")
+_READ = r"aten::item|_local_scalar_dense"
+_SLOW = (0.35, 0.7)
 CAUSES = (
-    Cause("data_loading", load_data, _of("data_loading"), reads=True),
-    Cause("python_between_launches", delay_in_python, _of(*WAITS), reads=True),
-    Cause("pause_at_one_place", pause_at_one_place, _of("repeated_gap", "host_bound"), reads=True),
-    Cause("operator_on_the_host", work_in_an_operator, _of("host_bound", "repeated_gap", "host_operator"), reads=True),
-    Cause("reads_of_scalars", read_scalars, _of("synchronizing"), (0.2, 0.4), reads=False),
-    Cause("pageable_copies", _copy("Memcpy HtoD (Pageable -> Device)", waits=True), _of("copies"), is_nvidia=True),
-    Cause("exposed_copies", _copy("Memcpy HtoD (Pinned -> Device)", waits=False), _of("copies"), is_nvidia=True),
-    Cause("copies_to_the_host", _copy("Memcpy DtoH (Device -> Pageable)", waits=True), _of("copies"), is_nvidia=True),
-    Cause("exposed_communication", communicate, _of("communication"), is_nvidia=True),
-    Cause("allocation", allocate, _of("allocation")),
-    Cause("slow_launches", slow_launches, _of("slow_launch", "repeated_gap"), reads=True, is_nvidia=True),
-    Cause("tiny_kernels", tiny_kernels, _of(*WAITS), (0.5, 0.85), is_scaled=False),
-    Cause("garbage_collection", collect_garbage, _of("garbage_collection"), reads=True),
-    Cause("optimizer_in_a_loop", step_an_optimizer, _of("optimizer", "launch_bound"), reads=True),
-    Cause("profiler_overhead", record_much, _of("profiler_overhead"), reads=True),
-    Cause("recompiles", recompile, _of("recompiles"), reads=True),
-    Cause("graph_breaks", break_graphs, _of("graph_breaks", *WAITS), reads=True),
-    Cause("elementwise", elementwise(0.85), _of("elementwise"), (0.35, 0.6), is_nvidia=True),
-    Cause(
-        "slow_elementwise", elementwise(0.2), _of("elementwise_below_roof", "elementwise"), (0.35, 0.6), is_nvidia=True
-    ),
-    Cause("casts", cast, _of("casts"), (0.3, 0.6), is_nvidia=True),
-    Cause("layout_changes", change_layouts, _of("layout_changes", "channels_last"), (0.3, 0.6), is_nvidia=True),
-    Cause("float_matmuls", float_matmuls, _of("mixed_precision"), (0.4, 0.7), is_nvidia=True),
-    Cause("eager_attention", eager_attention, _of("unfused_attention"), (0.35, 0.7), is_nvidia=True),
-    Cause("slow_matmuls", slow_matmuls, _of("matmul_below_roof"), (0.35, 0.7), is_nvidia=True),
-    Cause("slow_convolutions", slow_convolutions, _of("convolution_below_roof"), (0.35, 0.7), is_nvidia=True),
-    Cause("slow_attention", slow_attention, _of("attention_below_roof"), (0.35, 0.7), is_nvidia=True),
-    Cause("small_grids", small_grids, _of("small_kernels"), is_scaled=False),
-)
+    Cause("data_loading", load_data, "loader", reads=True),
+    Cause("python_between_launches", delay_in_python, "host_unrecorded", reads=True),
+    Cause("pause_at_one_place", pause_at_one_place, "host_unrecorded", reads=True),
+    Cause("operator_on_the_host", work_in_an_operator, "host_function", reads=True, rest=("nms_on_host",)),
+    Cause("reads_of_scalars", read_scalars, "synchronize", (0.2, 0.4), reads=False, rest=(_READ,), stretches=True),
+    Cause("pauses_behind_reads", pause_behind_reads, "pauses_behind_reads", (0.2, 0.4), reads=False, rest=(_READ,), stretches=True),
+    Cause("pageable_copies", _copy("Memcpy HtoD (Pageable -> Device)", waits=True), "pageable_copies", is_nvidia=True),
+    Cause("exposed_copies", _copy("Memcpy HtoD (Pinned -> Device)", waits=False), "copies_not_hidden", (0.25, 0.45), is_nvidia=True),  # computation is longer
+    Cause("copies_to_the_host", _copy("Memcpy DtoH (Device -> Pageable)", waits=True), "copies_to_host", is_nvidia=True),
+    Cause("exposed_communication", communicate, "communication", is_nvidia=True),
+    Cause("allocation", allocate, "allocation"),
+    Cause("slow_launches", slow_launches, "slow_launches", reads=True, is_nvidia=True),
+    Cause("tiny_kernels", tiny_kernels, "host_function", (0.5, 0.85), is_scaled=False),
+    Cause("garbage_collection", collect_garbage, "garbage_collection", reads=True),
+    Cause("optimizer_in_a_loop", step_an_optimizer, "launch_bound", reads=True, rest=("AdamW",)),
+    Cause("profiler_overhead", record_much, "profiler", reads=True),
+    Cause("recompiles", recompile, "recompilation", reads=True),
+    Cause("graph_breaks", break_graphs, "graph_breaks", reads=True),
+    Cause("elementwise", elementwise(0.85), "elementwise", (0.35, 0.6), is_nvidia=True),
+    Cause("slow_elementwise", elementwise(0.2), "elementwise", (0.35, 0.6), is_nvidia=True),
+    Cause("casts", cast, "casts", (0.3, 0.6), is_nvidia=True),
+    Cause("layout_changes", change_layouts, "device_copies", (0.3, 0.6), is_nvidia=True),
+    Cause("float_matmuls", float_matmuls, "precision", (0.4, 0.7), is_nvidia=True),
+    Cause("eager_attention", eager_attention, "attention", _SLOW, is_nvidia=True),
+    Cause("slow_matmuls", slow_matmuls, "poor_kernel", _SLOW, is_nvidia=True, rest=("aten::mm|matmul",)),
+    Cause("slow_convolutions", slow_convolutions, "poor_kernel", _SLOW, is_nvidia=True, rest=("convolution",)),
+    Cause("slow_attention", slow_attention, "poor_kernel", _SLOW, is_nvidia=True, rest=("attention",)),
+    Cause("small_grids", small_grids, "small_grids", is_scaled=False),
+)  # fmt: skip

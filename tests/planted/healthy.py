@@ -13,9 +13,8 @@ import numpy as np
 
 from planted.bases import base
 from planted.replay import Program, dry_run
-from planted.sketch import COMMUNICATION, CONVOLUTION, HEAVY, end_with_a_read, faster_host, squeeze
+from planted.sketch import COMMUNICATION, CONVOLUTION, HEAVY, PAUSE_NS, end_with_a_read, faster_host, squeeze
 
-PAUSE_NS = 100_000  # a host between two points of a warm loop pauses no longer
 _SHAPES = (
     "Input Dims",
     "Input dims",
@@ -31,7 +30,7 @@ _FPROP = (
     "tensor16x8x16_execute_kernel__5x_cudnn"
 )
 _FULL = {"blocks per SM": 12.0, "warps per SM": 48.0, "est. achieved occupancy %": 50, "grid": [1584, 1, 1], "block": [128, 1, 1]}  # fmt: skip
-_LEAST_HEAVY = 0.85  # of the device's time: more than the rest could be fused, which is advice
+_LEAST_HEAVY = 0.95  # of the device's time: the rest could be fused, which mends 5 % at most
 _DROPPED = ("enumerate(DataLoader)#",)
 
 BASES = (

@@ -18,6 +18,7 @@ MATMUL = re.compile(r"gemm|nvjet|Cijk|cutlass::Kernel|matmul|tensorop", re.IGNOR
 CONVOLUTION = re.compile(r"dgrad|wgrad|fprop|winograd|implicit|conv2d|convolve|fft", re.IGNORECASE)
 ATTENTION = re.compile(r"flash|fmha|attn_fwd|attention", re.IGNORECASE)
 COMMUNICATION = re.compile(r"nccl", re.IGNORECASE)
+PAUSE_NS = 100_000  # a host between two points of a warm loop pauses no longer
 HEAVY = re.compile("|".join(p.pattern for p in (MATMUL, CONVOLUTION, ATTENTION)), re.IGNORECASE)
 
 

@@ -24,6 +24,7 @@ _MOST = 0.5  # of the time, or of the kernels
 _HARDLY = 0.02  # of the kernels
 _MUCH = 0.25  # of the time
 _NEARLY_ALL = 0.98  # of the kernels
+_CLEARLY_MOST = 0.9  # of the time
 _FEW_KERNELS = 0.6  # of a function's share of the time: its share of the kernels' time
 _FORWARD = ": forward"
 _LONG_NS = 1_000_000
@@ -49,6 +50,7 @@ class HostCulprit(NamedTuple):
 def culprit(facts: Facts, spans: Intervals) -> HostCulprit | None:
     """The innermost function of the program that most of the time lies in; without stacks an operator or annotation.
 
+    An operator that nearly all of it lies in comes before shorter ranges, which hold some of its calls.
     Without any of these, the function of a library, which the training loop itself calls; or code that wasn't recorded,
     by the operator that it follows. None if there is no such.
     """
@@ -57,7 +59,13 @@ def culprit(facts: Facts, spans: Intervals) -> HostCulprit | None:
     of_libraries = _candidates(
         facts, facts.trace.python_calls, spans, lambda name: not is_of_library(name) or is_machinery(name)
     )
-    return next(frames, None) or next(ranges, None) or next(of_libraries, None) or _code_after(facts, spans)
+    return next(frames, None) or _innermost(ranges, spans) or next(of_libraries, None) or _code_after(facts, spans)
+
+
+def _innermost(ranges: Iterator[HostCulprit], spans: Intervals) -> HostCulprit | None:
+    """The first of some ranges, or the first operator that nearly all of the time lies in."""
+    most_ns = _CLEARLY_MOST * int((spans[1] - spans[0]).sum())
+    return min(ranges, key=lambda who: who.names.operator is None or who.inside_ns < most_ns, default=None)
 
 
 def launching_function(facts: Facts, spans: Intervals, said_ns: int) -> tuple[str, Culprit]:

@@ -11,7 +11,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE, category_codes, gather, map_categories, scatter_add
-from ..arrays.intervals import Intervals, Ints, exclusive_lengths, exclusive_sums, length_within, merge, union, without
+from ..arrays.intervals import (
+    Intervals,
+    Ints,
+    exclusive_lengths,
+    exclusive_sums,
+    length_before,
+    length_within,
+    merge,
+    union,
+    without,
+)
 from ..arrays.nesting import nearest
 from ..measures.calls.kernel_work import KERNEL_COLUMNS, KernelWork
 from ..measures.calls.waiting_calls import waits_for_devices
@@ -754,7 +764,8 @@ class Late:
         latency: Launch latency, but for that of slow calls and of gaps that began in a wait, per step: fewer launches
             save it too.
         spans: When launching threads do what each part but the last two is named after.
-        rest: When the host is late for none of these reasons.
+        unnamed: When the host is late for none of these reasons but the last three.
+        rest: When it is late for none of these reasons, nor since it waited; in the optimizer, too.
         of_single_causes: The parts up to `breaking`.
         reads: The calls (rows of launches) that waited when gaps began.
         begins_in_wait: Whether each gap, by its number, began in a wait and the host is late in it.
@@ -772,13 +783,14 @@ class Late:
         start, end, step = (late[name].to_numpy() for name in _PART_COLUMNS)
         *others, of_optimizer = ranges.values()
         before_optimizer, whole = merge(others), merge([(start, end)])
-        self.spans, self.rest = ranges, without(whole, before_optimizer)
+        self.spans, self.unnamed = ranges, without(whole, before_optimizer)
         parts = exclusive_sums(others, start, end, step, count)[:-1]
         optimizer, rest = exclusive_lengths([before_optimizer, of_optimizer], start, end)[1:]
         wait_ns, blocker = _blocked_for(trace, waits_for_devices(trace), start)
         self.reads = np.unique(blocker[blocker != NONE])
-        own = length_within(_long_stretches(facts, self.rest), start, end)
-        synchronization = np.minimum(np.maximum(rest + optimizer - own, 0), wait_ns)
+        short = without(self.unnamed, _long_stretches(facts, self.unnamed))
+        synchronization = np.minimum(length_within(short, start, end), wait_ns)
+        self.rest = without(self.unnamed, _first_parts(short, start, synchronization))
         from_rest = np.minimum(rest, synchronization)
         optimizer, rest = optimizer - (synchronization - from_rest), rest - from_rest
         sums = partial(scatter_add, size=count)
@@ -798,14 +810,23 @@ class Late:
         own_ns = (last - first) * is_launch
         lengths = facts.lengths_of_gaps(late["gap"], end - start) + facts.lengths_of_gaps(latency["gap"], own_ns)
         lengths[begins_in_wait] = 0
-        self.gaps = int(np.count_nonzero(lengths))
-        self.ends = facts.ends_of_gaps(lengths)
+        self.gaps, self.ends = int(np.count_nonzero(lengths)), facts.ends_of_gaps(lengths)
         self.host_parts = start, end, rest
         self.in_longest_ns = int(np.sort(facts.lengths_of_gaps(late["gap"], rest))[-_FEW_GAPS * facts.count :].sum())
         apart = without(whole, merge([ranges["setting_up"], ranges["waiting"]]))
         self.calls = call_within(trace, apart, lambda name: not (synchronizes(name) or allocates(name)))
         self.blockers = _costs_by_caller(trace, blocker, synchronization)
         self.activity = _activity(trace, without(self.rest, of_optimizer))
+
+
+def _first_parts(spans: Intervals, at: Ints, length: Ints) -> Intervals:
+    """What of a union is the first of it since each instant, of so much length (ns); it has as much from there on."""
+    before = np.append(0, np.cumsum(spans[1] - spans[0]))
+    until = length_before(spans, at) + length
+    last = np.searchsorted(before, until) - 1
+    has = length > 0
+    start, end = at[has], (np.append(spans[0], 0)[last] + until - before[last])[has]
+    return without(spans, without(spans, merge([(start, end)])))
 
 
 def _activity(trace: Trace, spans: Intervals) -> dict[str, float]:

@@ -246,10 +246,10 @@ def _late_host(
 ) -> Advice:
     """That the host is late for so long in each step, without what it does in few steps, `apart`.
 
-    Steps in which that is less than `least` of them don't have it.
+    Steps in which that is less than `least` of them don't have it. Launching is slow after waits, too.
     """
     waiting_ns = facts.mean(lengths)
-    late = without(facts.late.rest, apart)
+    late = without(facts.late.unnamed if is_launching else facts.late.rest, apart)
     rest = without(late, facts.profiler_spans)
     who = None if is_launching else culprit(facts, rest)
     spans = without(merge([rest, who.spans]), facts.profiler_spans) if who else rest

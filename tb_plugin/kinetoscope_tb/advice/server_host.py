@@ -181,7 +181,7 @@ def late_function(facts: Facts) -> LateFunction | None:
     """
     if not _is_of_server(facts):
         return None
-    late, calls = without(facts.late.rest, facts.profiler_spans), facts.trace.python_calls
+    late, calls = without(facts.late.unnamed, facts.profiler_spans), facts.trace.python_calls
     rows = rows_of_host(facts, facts.trace.host_events, _is_mark)
     rows = rows if calls.is_empty() else rows_of_host(facts, calls, lambda name: not is_of_program(name))
     name = _dominant(facts, rows, late)

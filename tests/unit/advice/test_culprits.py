@@ -54,6 +54,24 @@ def test_what_the_host_does_after_a_wait_is_not_the_waits():
     assert "synchronizing" not in rows(logging("logger.py(31): write_scalars"))
 
 
+def test_what_the_host_does_for_long_after_a_wait_saves_nothing_of_what_other_waits_cost():
+    machine = Machine()
+
+    def step(_):
+        for pause in [*[800 * US] * 10, 7 * MS]:
+            compute(machine, 4)
+            machine.wait()
+            machine.work(pause)
+
+    by_rule = rows(machine.steps(step))
+    assert list(by_rule)[:2] == ["synchronizing", "host_bound"]
+    assert by_rule["host_bound"].title.startswith(
+        "The GPU waits for the host for 11.8 % of every step, most of it in code after"
+    )
+    assert by_rule["host_bound"].saving_ns == pytest.approx(7 * MS, rel=0.05)
+    assert by_rule["synchronizing"].saving_ns >= 10 * 800 * US
+
+
 def test_code_that_was_not_recorded_is_named_by_what_it_follows():
     claim = first(logging())
     assert claim.title.endswith("most of it in code after `aten::_local_scalar_dense` that wasn't recorded.")
@@ -78,6 +96,21 @@ def test_the_function_around_the_whole_step_is_no_culprit():
 
     claim = first(machine.steps(lambda _: machine.function("train.py(5): train_step", work)))
     assert claim.title.endswith("most of it in `update (metrics.py:8)`.")
+
+
+def test_an_operator_is_named_before_a_shorter_range_around_some_of_its_calls():
+    machine = Machine()
+
+    def sort():
+        machine.op("mylib::sort", lambda: machine.work(6 * MS))
+
+    def step(_):
+        machine.annotation("forward", lambda: (machine.kernel(MS), sort(), machine.wait(), sort()))
+        machine.annotation("backward", lambda: (machine.kernel(MS), machine.wait(), sort()))
+
+    claim = first(machine.steps(step))
+    assert claim.title.endswith("most of it in `mylib::sort`.")
+    assert claim.culprit.operator == "mylib::sort"
 
 
 def test_a_function_is_gone_with_what_of_it_is_hidden():
