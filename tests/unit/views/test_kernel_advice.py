@@ -285,6 +285,26 @@ def test_copies_that_convert_or_reorder(types, kernel, rule, evidence):
         assert target in ("conversions of number formats", "changes of the memory layout")
 
 
+@pytest.mark.parametrize(("around", "kernel", "is_cast"), [
+    ("aten::_to_copy", POINTWISE, True),
+    ("aten::_to_copy", STRIDED, False),
+    ("aten::clone", POINTWISE, False),
+])  # fmt: skip
+def test_without_shapes_a_conversion_is_what_to_copy_copies_in_the_same_order(around, kernel, is_cast):
+    machine = Machine(A100)
+
+    def copy():
+        machine.work(2 * US)
+        machine.kernel(200 * US, kernel, "aten::copy_")
+
+    def step(_):
+        for _ in range(20):
+            machine.kernel(800 * US, GEMM, "aten::mm")
+            machine.op(around, copy)
+
+    assert ("casts" in advice(machine.steps(step))["rule"]) == is_cast
+
+
 def test_a_bias_that_takes_more_than_its_convolution():
     machine = Machine()
     args = {

@@ -19,6 +19,7 @@ from ...names.calls import launches_graph
 from ...names.kernel_kinds import kernel_kind
 from ...names.regex import regex
 from ...trace.model import Trace
+from ...trace.row_filters import name_mask
 from ..recording.options import reason_in_trace
 from .matrix_calls import ARGUMENTS, matrix_call_of_host_rows
 from .matrix_work import FORMULAS, UnknownWork, matrix_work
@@ -187,9 +188,9 @@ def _kinds(trace: Trace, kernels: pl.DataFrame, unit: NDArray[np.int32]) -> tupl
         *(kernels[name].to_numpy() for name in ("device", "is_communication")),
         is_replayed,
     )
-    first, number = number_rows_alike(
-        (*common, *(category_codes(gather_column(host[name], unit)) for name in ARGUMENTS))
-    )
+    arguments = [category_codes(gather_column(host[name], unit)) for name in ARGUMENTS]
+    converts = _converts(host, unit) & (arguments[ARGUMENTS.index("input_types")] == NONE)
+    first, number = number_rows_alike((*common, *arguments, converts))
     columns = ("name", "is_communication", "tensor_cores", "blocks_per_sm", "occupancy_frac", "grid", "device")
     kinds = kernels.select(columns)[first]
     kinds = kinds.with_columns(
@@ -202,10 +203,18 @@ def _kinds(trace: Trace, kernels: pl.DataFrame, unit: NDArray[np.int32]) -> tupl
         kernels=np.bincount(number, minlength=first.size),
         kind=pl.Series(map_categories(kinds["name"], kernel_kind, missing="other"), dtype=pl.String),
         is_strided=pl.Series(map_categories(kinds["name"], lambda name: bool(_STRIDED.search(name))), dtype=pl.Boolean),
+        converts=pl.Series(converts[first], dtype=pl.Boolean),
     )
-    as_texts = kinds.with_columns(pl.col("unit_name", "input_types").cast(pl.String))
-    families = as_texts.select(pl.col("unit_name").fill_null(""), "input_types", "kind", "is_strided").select(_family())
-    return number, kinds.with_columns(family=families.to_series())
+    as_texts = kinds.with_columns(
+        pl.col("unit_name").cast(pl.String).fill_null(""), pl.col("input_types").cast(pl.String)
+    )
+    return number, kinds.with_columns(family=as_texts.select(_family()).to_series())
+
+
+def _converts(host: pl.DataFrame, unit: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which calls copy for `aten::_to_copy`: to another number format, unless their kernel reorders what it copies."""
+    around = gather(host["parent"].to_numpy(), unit)
+    return gather(name_mask(host["name"], lambda name: name == "aten::_to_copy"), around, missing=False)
 
 
 def _count_units(unit: NDArray[np.int32], group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
@@ -241,7 +250,7 @@ def _family() -> pl.Expr:
         .then(pl.lit("matmul"))
         .when(kind == "layout")
         .then(pl.lit("layout"))
-        .when(is_copy & (types.field("to") != types.field("from")))
+        .when(is_copy & ((types.field("to") != types.field("from")) | (pl.col("converts") & ~pl.col("is_strided"))))
         .then(pl.lit("cast"))
         .when(is_copy & (types.field("to") == types.field("from")) & pl.col("is_strided"))
         .then(pl.lit("layout"))
