@@ -5,58 +5,72 @@ static const int64_t NEVER = INT64_MIN / 2;
 enum { MOST_MOVES = 8 };
 enum { SAME = -2, WAIT_OF_HOST = -3, WAIT_OF_WORKERS = -4, WAITS = 128 };
 
-static int64_t key_of_end(int64_t r, IN(int64_t, start), IN(int64_t, end)) {
-    return 2 * AT(end, r) + (AT(end, r) == AT(start, r));
+/* A range of a thread: a host event, or a call, whose numbers follow those of host events. */
+typedef struct {
+    int64_t thread, start, end;
+} Range;
+
+static Range range_of(int64_t r, IN(int32_t, thread), IN(int64_t, start), IN(int64_t, dur), IN(int32_t, call_thread),
+                      IN(int64_t, call_start), IN(int64_t, call_dur)) {
+    int64_t call = r - start_size;
+    if (call < 0) return (Range){AT(thread, r), AT(start, r), AT(start, r) + AT(dur, r)};
+    return (Range){AT(call_thread, call), AT(call_start, call), AT(call_start, call) + AT(call_dur, call)};
 }
 
-/* Ranges by the thread and the time of their end, given by thread and start, the outer ones first: those that take time
-   before empty ones, inner ones before outer ones. `open`: a stack of those that are open, the next to end at its top.
-   Returns how many there are; NONE if ranges overlap partially so often that sorting is faster. */
-EXPORT int64_t order_ends(IN(int32_t, order), IN(int32_t, thread), IN(int64_t, start), IN(int64_t, end),
-                          OUT(int32_t, open), OUT(int32_t, ends)) {
-    int64_t top = 0, count = 0, moves = 0;
-    for (int64_t i = 0; i < order_size; i++) {
-        int64_t r = AT(order, i), key = key_of_end(r, start, start_size, end, end_size), at = top;
-        while (top && (AT(thread, AT(open, top - 1)) != AT(thread, r) ||
-                       key_of_end(AT(open, top - 1), start, start_size, end, end_size) <= 2 * AT(start, r)))
-            AT(ends, count++) = AT(open, --top);
-        for (at = top; at && key_of_end(AT(open, at - 1), start, start_size, end, end_size) < key; at--) {
-            if (++moves > MOST_MOVES * order_size) return NONE;
+#define RANGE(r)                                                                                                      \
+    range_of(r, thread, thread_size, start, start_size, dur, dur_size, call_thread, call_thread_size, call_start,     \
+             call_start_size, call_dur, call_dur_size)
+
+static bool begins_first(Range host_event, Range call) {
+    if (host_event.thread != call.thread) return host_event.thread < call.thread;
+    return host_event.start != call.start ? host_event.start < call.start : host_event.end >= call.end;
+}
+
+/* At one instant ranges that take time end before others start, and empty ones after that. */
+static int64_t key_of_end(Range range) { return 2 * range.end + (range.end == range.start); }
+
+/* Host events and calls come by thread and start, the outer ones first; at each boundary of a thread the next one of them
+   begins, unless the next one to end comes before. `open`: a stack of those that are open, the next to end at its top: by
+   their ends, inner ones before outer ones; `ends`: all ranges in that order by thread, in place of the stack; or empty.
+   `above`: a stack of ranges that are or were open, the outermost first. Returns NONE if ranges overlap partially so often
+   that sorting `ends` is faster. */
+EXPORT int64_t merge_boundaries(IN(int32_t, thread), IN(int64_t, start), IN(int64_t, dur), IN(int32_t, call_thread),
+                                IN(int64_t, call_start), IN(int64_t, call_dur), IN(int32_t, ends), OUT(int32_t, open),
+                                OUT(int32_t, above), OUT(int64_t, time), OUT(int32_t, inner), OUT(int32_t, begins),
+                                OUT(int32_t, stops)) {
+    int64_t hosts = start_size, calls = call_start_size, i = 0, j = 0, k = 0, top = 0, height = 0, ended = 0, moves = 0;
+    for (;;) {
+        int64_t next = i < hosts ? i : j < calls ? hosts + j : NONE, at = top;
+        if (i < hosts && j < calls && !begins_first(RANGE(i), RANGE(hosts + j))) next = hosts + j;
+        Range begun = next >= 0 ? RANGE(next) : (Range){INT64_MAX, 0, 0};
+        while (ends_size ? ended < ends_size : top > 0) {
+            int64_t r = ends_size ? AT(ends, ended) : AT(open, top - 1);
+            Range over = RANGE(r);
+            if (over.thread == begun.thread ? key_of_end(over) > 2 * begun.start : over.thread > begun.thread) break;
+            ended++;
+            at = --top;
+            AT(stops, r) = (int32_t)k;
+            while (height && AT(stops, AT(above, height - 1)) != NONE) height--;
+            AT(time, k) = over.end;
+            AT(inner, k++) = height ? AT(above, height - 1) : NONE;
+        }
+        if (next < 0) return k;
+        for (; at && !ends_size && key_of_end(RANGE(AT(open, at - 1))) < key_of_end(begun); at--) {
+            if (++moves > MOST_MOVES * (hosts + calls)) return NONE;
             AT(open, at) = AT(open, at - 1);
         }
-        AT(open, at) = (int32_t)r;
+        AT(open, at) = (int32_t)next;
         top++;
+        AT(stops, next) = NONE; /* it is open */
+        AT(above, height++) = (int32_t)next;
+        AT(begins, next) = (int32_t)k;
+        AT(time, k) = begun.start;
+        AT(inner, k++) = (int32_t)next;
+        if (next < hosts)
+            i++;
+        else
+            j++;
     }
-    while (top) AT(ends, count++) = AT(open, --top);
-    return count;
-}
-
-/* `above`: a stack of ranges that are or were open, the outermost first. */
-EXPORT int64_t merge_boundaries(IN(int32_t, order), IN(int32_t, ends), IN(int32_t, thread), IN(int64_t, start),
-                                IN(int64_t, end), OUT(uint8_t, is_open), OUT(int32_t, above), OUT(int64_t, time),
-                                OUT(int32_t, inner), OUT(int32_t, begins), OUT(int32_t, stops)) {
-    int64_t n = order_size, top = 0, i = 0, j = 0;
-    for (int64_t k = 0; k < 2 * n; k++) {
-        bool is_end = i == n;
-        if (!is_end) {
-            int64_t a = AT(order, i), b = AT(ends, j);
-            is_end = AT(thread, a) != AT(thread, b)
-                         ? AT(thread, b) < AT(thread, a)
-                         : AT(end, b) < AT(start, a) || (AT(end, b) == AT(start, a) && AT(start, b) < AT(end, b));
-        }
-        int64_t r = is_end ? AT(ends, j++) : AT(order, i++);
-        AT(time, k) = is_end ? AT(end, r) : AT(start, r);
-        AT(is_open, r) = !is_end;
-        if (is_end) {
-            AT(stops, r) = (int32_t)k;
-        } else {
-            AT(begins, r) = (int32_t)k;
-            AT(above, top++) = (int32_t)r;
-        }
-        while (top && !AT(is_open, AT(above, top - 1))) top--;
-        AT(inner, k) = top ? AT(above, top - 1) : NONE;
-    }
-    return 0;
 }
 
 /* Edges come in lists: from `predecessor` + `from_node` to `successor` + `to_node`, unless one of them is NONE or the
@@ -484,11 +498,10 @@ EXPORT int64_t node_events(IN(int32_t, node), IN(int32_t, first), IN(int32_t, pr
     return 0;
 }
 
-/* Of consecutive nodes, that happened `at` some times; `time`: of all nodes. */
-EXPORT int64_t driving_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, at),
-                              OUT(int64_t, delays)) {
+/* How long after the predecessor of its driving edge each node happened; or 0. */
+EXPORT int64_t driving_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), OUT(int64_t, delays)) {
     for (int64_t v = 0; v < delays_size; v++)
-        AT(delays, v) = AT(first, v) < AT(first, v + 1) ? AT(at, v) - AT(time, AT(predecessor, AT(first, v))) : 0;
+        AT(delays, v) = AT(first, v) < AT(first, v + 1) ? AT(time, v) - AT(time, AT(predecessor, AT(first, v))) : 0;
     return 0;
 }
 
@@ -497,6 +510,36 @@ EXPORT int64_t own_times(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_
                          IN(int64_t, end), IN(int64_t, before), int64_t low, OUT(int64_t, own)) {
     int64_t begun = 0, over = 0;
     for (int64_t i = 0; i < own_size; i++) AT(own, i) = OWN_TIME(low + i);
+    return 0;
+}
+
+/* How many boundaries of some threads have each own time; the last of `counts`, 0 at first, is how many have that or more.
+   Returns the sum of the own times of one part, on all threads. `of_thread`: where the boundaries of each thread begin, and
+   the last ones end. */
+EXPORT int64_t count_own_times(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, start),
+                               IN(int64_t, end), IN(int64_t, before), IN(int64_t, of_thread), IN(uint8_t, is_meant),
+                               IN(int8_t, part), int64_t which, OUT(int64_t, counts)) {
+    int64_t begun = 0, over = 0, sum = 0;
+    for (int64_t thread = 0; thread + 1 < of_thread_size; thread++)
+        for (int64_t v = AT(of_thread, thread); v < AT(of_thread, thread + 1); v++) {
+            if (!AT(is_meant, thread) && AT(part, v) != which) continue;
+            int64_t own = OWN_TIME(v);
+            if (AT(part, v) == which) sum += own;
+            if (AT(is_meant, thread)) AT(counts, smaller(own, counts_size - 1))++;
+        }
+    return sum;
+}
+
+/* The percent of each boundary: on some threads that of the time since its driving edge's predecessor, or of the longest
+   that `of_delay` has; 0 on the others. */
+EXPORT int64_t percents_of_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, of_thread),
+                                  IN(uint8_t, is_meant), IN(uint8_t, of_delay), OUT(uint8_t, percent)) {
+    for (int64_t thread = 0; thread + 1 < of_thread_size; thread++)
+        for (int64_t v = AT(of_thread, thread); v < AT(of_thread, thread + 1); v++) {
+            int64_t e = AT(first, v), is_waiting = e < AT(first, v + 1);
+            int64_t delay = is_waiting && AT(is_meant, thread) ? AT(time, v) - AT(time, AT(predecessor, e)) : 0;
+            AT(percent, v) = AT(is_meant, thread) ? AT(of_delay, smaller(delay, of_delay_size - 1)) : 0;
+        }
     return 0;
 }
 

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.gather import NONE
-from ..arrays.native import Array, Function
+from ..arrays.native import Array, Arrays, Function
 from ..measures.calls.call_tree import merge_order
 from ..trace import Trace
 
 _merge_boundaries = Function("merge_boundaries")
-_order_ends = Function("order_ends")
 
 Rows = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -86,39 +85,43 @@ class RangeBoundaries:
     end: Rows
 
 
-def host_boundaries(trace: Trace) -> tuple[HostBoundaries, RangeBoundaries]:
-    """The boundaries of a trace, and which of them its ranges begin and end at."""
-    columns = [_columns(trace.host_events), _columns(trace.launches)]
-    order = merge_order(*columns[0], *columns[1])
-    thread, start, end = (np.concatenate(pair) for pair in zip(*columns, strict=True))
-    ends = _ends(order, thread, start, end)
-    time, inner, begins, stops = _points(order, ends, thread, start, end)
-    counts = 2 * np.bincount(thread, minlength=trace.threads.height)
-    first = np.append(0, np.cumsum(counts)).astype(np.int64)
+def count_boundaries(trace: Trace) -> int:
+    """How many boundaries a trace has: the begin and the end of each range."""
+    return 2 * (trace.host_events.height + trace.launches.height)
+
+
+def host_boundaries(trace: Trace, time: Ints | None = None) -> tuple[HostBoundaries, RangeBoundaries]:
+    """The boundaries of a trace, and which of them its ranges begin and end at; `time`: an array for their times."""
+    columns = _columns(trace.host_events), _columns(trace.launches)
+    threads = np.arange(trace.threads.height + 1, dtype=np.int32)
+    ranges_before = [np.searchsorted(thread, threads) for thread, _, _ in columns]
+    first = 2 * (ranges_before[0] + ranges_before[1])
+    time, inner, begins, stops = _points(columns, np.empty(first[-1], np.int64) if time is None else time)
     return HostBoundaries(time, inner, first), RangeBoundaries(begins, stops)
 
 
-def _columns(frame: Any) -> tuple[Rows, Ints, Ints]:
-    start = frame["start_ns"].to_numpy()
-    return frame["thread"].to_numpy(), start, start + frame["dur_ns"].to_numpy()
+def _columns(frame: Any) -> tuple[Array, Array, Array]:
+    """Thread, start and duration."""
+    thread, start, dur = (frame[name].to_numpy() for name in ("thread", "start_ns", "dur_ns"))
+    return thread, start, dur
 
 
-def _ends(order: Array, thread: Array, start: Array, end: Array) -> Array:
-    """The ranges by thread and end, inner ones first; `order` has them by thread and start, outer ones first."""
-    ends = np.empty(order.size, np.int32)
-    if _order_ends(order, thread, start, end, np.empty_like(ends), ends) < 0:
-        inner_first = order[::-1]
-        is_empty = end[inner_first] == start[inner_first]
-        ends = inner_first[np.argsort(end[inner_first] * 2 + is_empty, kind="stable")]
-        ends = ends[np.argsort(thread[ends], kind="stable")]
-    return ends
-
-
-def _points(order: Array, ends: Array, thread: Array, start: Array, end: Array) -> tuple[Array, Array, Array, Array]:
-    """Merge the starts of ranges (`order`: by thread, start) with the ends (`ends`: by thread, end, inner first)."""
-    n = order.size
-    time = np.empty(2 * n, np.int64)
-    inner = np.empty(2 * n, np.int32)
-    begins, stops, above = (np.empty(n, np.int32) for _ in range(3))
-    _merge_boundaries(order, ends, thread, start, end, np.zeros(n, np.bool_), above, time, inner, begins, stops)
+def _points(columns: tuple[Arrays, Arrays], time: Ints) -> tuple[Ints, Rows, Rows, Rows]:
+    """Time and innermost range of each boundary; the boundaries at which each range begins and ends."""
+    ranges = time.size // 2
+    inner = np.empty(time.size, np.int32)
+    begins, stops, is_open, above = (np.empty(ranges, np.int32) for _ in range(4))
+    room = is_open, above, time, inner, begins, stops
+    if _merge_boundaries(*columns, np.empty(0, np.int32), *room) == NONE:
+        _merge_boundaries(*columns, _ends(columns), *room)
     return time, inner, begins, stops
+
+
+def _ends(columns: tuple[Arrays, Arrays]) -> Rows:
+    """The ranges by thread and end, those that take time before empty ones and inner ones before outer ones."""
+    thread, start, dur = (np.concatenate(pair) for pair in zip(*columns, strict=True))
+    end, hosts = start + dur, columns[0][0].size
+    hosts_and_calls = (side[part] for part in (slice(hosts), slice(hosts, None)) for side in (thread, start, end))
+    inner_first = merge_order(*hosts_and_calls)[::-1]
+    ends = inner_first[np.argsort(end[inner_first] * 2 + (dur[inner_first] == 0), kind="stable")]
+    return ends[np.argsort(thread[ends], kind="stable")]

@@ -30,11 +30,11 @@ from ..measures.time.step_subset import has_steps
 from ..measures.time.threads import main_thread
 from ..trace import Trace
 from ..trace.graph_edges import graph_edges
-from .boundaries import RangeBoundaries, host_boundaries
+from .boundaries import RangeBoundaries, count_boundaries, host_boundaries
 from .collective_edges import collective_edges
 from .collective_ends import end_on_time
 from .edges import IN_CALLS, Edges, Kind
-from .nodes import Nodes
+from .nodes import Nodes, count_nodes
 from .stream_edges import (
     coincidence_edges,
     event_edges,
@@ -92,9 +92,10 @@ class Graph:
     @classmethod
     def of(cls, trace: Trace) -> Graph:
         """Build the graph of a trace."""
-        boundaries, ranges = host_boundaries(trace)
+        time = np.empty(count_nodes(trace), np.int64)
+        boundaries, ranges = host_boundaries(trace, time[: count_boundaries(trace)])
         end_on_time(trace, boundaries, ranges)
-        nodes, streams = Nodes.of(trace, boundaries), Streams.of_trace(trace)
+        nodes, streams = Nodes.of(trace, boundaries, time), Streams.of_trace(trace)
         edges = _edges(trace, nodes, ranges, streams)
         del ranges  # whose memory the edges of all nodes need
         first, predecessor, kind = _group(edges, nodes)
@@ -127,11 +128,10 @@ class Graph:
         first = self.first[nodes.start : nodes.stop + 1]
         return np.where(first[:-1] < first[1:], first[:-1], np.int32(NONE))
 
-    def delays(self, nodes: slice | None = None) -> Ints:
-        """How long after the predecessor of its driving edge each of some nodes, or of all, happened; or 0."""
-        start, stop, _ = (nodes or slice(None)).indices(self.nodes.time.size)
-        delays, first = np.empty(stop - start, np.int64), self.first[start : stop + 1]
-        _find_driving_delays(first, self.predecessor, self.nodes.time, self.nodes.time[start:stop], delays)
+    def delays(self) -> Ints:
+        """How long after the predecessor of its driving edge each node happened; or 0."""
+        delays = np.empty(self.nodes.time.size, np.int64)
+        _find_driving_delays(self.first, self.predecessor, self.nodes.time, delays)
         return delays
 
     def delays_of(self, nodes: Ints) -> Ints:

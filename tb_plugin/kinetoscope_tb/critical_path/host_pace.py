@@ -30,7 +30,9 @@ from .classes import HOST_COMMUNICATION, SYNCHRONIZATION
 from .edges import Kind
 from .graph import Graph
 
+_count_own_times = Function("count_own_times")
 _find_own_times = Function("own_times")
+_find_percents_of_delays = Function("percents_of_delays")
 _sum_savings = Function("sum_savings_of_host")
 
 _SLOWED = 2.0
@@ -84,13 +86,13 @@ class HostPace:
         """Which part of the delay of each node of the host recording costs, in percent; empty: none is known."""
         if not self._recording_ns:
             return np.empty(0, np.uint8)
-        event_ns, boundaries = self._event_ns(self._recording_ns * self.start.size), self.graph.nodes.boundaries
+        graph, boundaries = self.graph, self.graph.nodes.boundaries
+        event_ns = self._event_ns(self._recording_ns * self.start.size)
         share = 100 * event_ns / np.maximum(np.arange(_NO_PART_NS + 1), 1)
         percents = np.minimum(share, _MOST_PERCENT).round().astype(np.uint8)
         recording = np.empty(boundaries.time.size, np.uint8)
-        for nodes in self._runs:
-            of_event = percents[np.minimum(self.graph.delays(nodes), _NO_PART_NS)]
-            recording[nodes] = np.where(boundaries.are_of(self.is_main, nodes), of_event, np.uint8(0))
+        edges = graph.first, graph.predecessor, graph.nodes.time
+        _find_percents_of_delays(*edges, boundaries.first, self.is_main, percents, recording)
         return recording
 
     def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
@@ -184,13 +186,8 @@ class HostPace:
 
         The last one is how many take as long or longer.
         """
-        boundaries, in_calls_ns, counts = self.graph.nodes.boundaries, 0, np.zeros(2 * _MOST_EVENT_NS + 1, np.int64)
-        for nodes in self._runs:
-            own_ns = self._own_ns(nodes)
-            in_calls_ns += int(own_ns[self.parts[nodes] == SYNCHRONIZATION].sum())
-            of_main = np.minimum(own_ns[boundaries.are_of(self.is_main, nodes)], counts.size - 1)
-            counts += np.bincount(of_main, minlength=counts.size)
-        return in_calls_ns, counts
+        counts, threads = np.zeros(2 * _MOST_EVENT_NS + 1, np.int64), self.graph.nodes.boundaries.first
+        return _count_own_times(*self._own, threads, self.is_main, self.parts, SYNCHRONIZATION, counts), counts
 
     def _event_ns(self, whole_ns: float) -> int:
         """How much of each delay of main threads is recording, at most, so that all of them have the whole."""

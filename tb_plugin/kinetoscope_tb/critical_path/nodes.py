@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..arrays.native import Function
 from ..trace import Trace
-from .boundaries import HostBoundaries
+from .boundaries import HostBoundaries, count_boundaries
 from .edges import Edges, Kind
 
 _invert = Function("invert")
@@ -42,18 +42,16 @@ class Nodes:
     position: Rows
 
     @classmethod
-    def of(cls, trace: Trace, boundaries: HostBoundaries) -> Nodes:
-        """Return the nodes of a trace and its boundaries, whose times move.
+    def of(cls, trace: Trace, boundaries: HostBoundaries, time: Ints) -> Nodes:
+        """Return the nodes of a trace and its boundaries, whose times are the beginning of `time`, for those of all.
 
         At one instant rows end before threads continue, and threads continue before rows start; rows without a duration
         end after that, and steps last.
         """
         start, dur = trace.device_events["start_ns"].to_numpy(), trace.device_events["dur_ns"].to_numpy()
         windows = trace.steps["start_ns"].to_numpy(), trace.steps["end_ns"].to_numpy()
-        time, hosts = boundaries.time, boundaries.time.size
-        time.resize(hosts + 2 * (start.size + windows[0].size), refcheck=False)  # in place, where the allocator can
+        hosts = boundaries.time.size
         np.concatenate((start, start + dur, windows[1], windows[0]), out=time[hosts:])
-        boundaries = replace(boundaries, time=time[:hosts])
         return cls(boundaries, start.size, trace.steps.height, time, _positions(time, hosts, start.size))
 
     @cached_property
@@ -91,6 +89,11 @@ class Nodes:
         """Edges from (rows that wait, rows whose ends they wait for)."""
         successor, predecessor = (np.asarray(side, np.int32) for side in pairs)
         return Edges(predecessor, successor, kind, self.ends.start, self.starts.start)
+
+
+def count_nodes(trace: Trace) -> int:
+    """How many nodes the graph of a trace has."""
+    return count_boundaries(trace) + 2 * (trace.device_events.height + trace.steps.height)
 
 
 _NODES_PER_BUCKET = 4

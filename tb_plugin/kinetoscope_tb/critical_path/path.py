@@ -152,12 +152,16 @@ def path_stretches(trace: Trace, graph: Graph, parts: NDArray[np.int8]) -> Stret
     starts, ends = (trace.steps[side].to_numpy() for side in ("start_ns", "end_ns"))
     last = np.arange(graph.nodes.step_ends.start, graph.nodes.step_ends.stop)
     walk = graph.edges[:4], parts, last, starts, ends, *_places_of_delays(trace, graph), LONG_NS
-    counts, longs = np.zeros(starts.size, np.int64), np.zeros(1, np.int64)
-    count = _find_stretches(*walk, counts, _room(_STRETCH, 0), longs, _room(_LONG, 0))
-    end, part, code = stretches = _room(_STRETCH, count)
-    segments = _room(_LONG, int(longs[0]))
-    counts[:] = 0
-    _find_stretches(*walk, counts, stretches, longs, segments)
+    nodes, counts, longs = graph.nodes.time.size, np.zeros(starts.size, np.int64), np.zeros(1, np.int64)
+    room, room_of_long = nodes // 2 + 1, min(nodes, int((ends - starts).sum() // LONG_NS)) + 1  # enough for most traces
+    while True:
+        stretches, segments = _room(_STRETCH, room), _room(_LONG, room_of_long)
+        count = _find_stretches(*walk, counts, stretches, longs, segments)
+        if count <= room and longs[0] <= room_of_long:
+            break
+        room, room_of_long, counts = count, int(longs[0]), np.zeros_like(counts)
+    end, part, code = (column[room - count :].copy() for column in stretches)  # they are written from the last one on
+    segments = tuple(column[room_of_long - longs[0] :] for column in segments)
     frame = pl.DataFrame(dict(zip(LONG_SEGMENTS, segments, strict=True)), schema=LONG_SEGMENTS)
     return Stretches(starts, np.append(0, np.cumsum(counts)), end, part, code, frame)
 

@@ -15,28 +15,52 @@ ranges = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(0
 
 
 def columns(rows):
-    """Thread, start and end of ranges, sorted by thread and start, the outer ones first."""
+    """Thread, start and duration of ranges, sorted by thread and start, the outer ones first."""
     rows = sorted((thread, start, -dur) for thread, start, dur in rows)
     thread, start, dur = (np.array([row[part] for row in rows], np.int64) for part in range(3))
-    return thread.astype(np.int32), start, start - dur
+    return thread.astype(np.int32), start, -dur
 
 
-def order_ends(rows):
-    thread, start, end = columns(rows)
-    return boundaries._ends(np.arange(thread.size, dtype=np.int32), thread, start, end)
+def points(events, calls):
+    """Of the boundaries of host events and calls: times, innermost ranges; where ranges begin and end."""
+    time = np.empty(2 * (len(events) + len(calls)), np.int64)
+    return [column.tolist() for column in boundaries._points((columns(events), columns(calls)), time)]
+
+
+def points_by_sorting(events, calls):
+    """The same, where the compiled function finds that sorting the ends of ranges is faster."""
+    merge, asked = boundaries._merge_boundaries, []
+
+    def merged(host_events, runtime_calls, ends, *room):
+        asked.append(ends.size)
+        return merge(host_events, runtime_calls, ends, *room) if len(asked) > 1 else NONE
+
+    with patch.object(boundaries, "_merge_boundaries", merged):
+        return points(events, calls)
+
+
+@few
+@given(ranges, ranges)
+def test_ranges_end_in_the_same_order_however_they_overlap(events, calls):
+    assert points(events, calls) == points_by_sorting(events, calls)
 
 
 @few
 @given(ranges)
-def test_ranges_end_in_the_same_order_however_they_overlap(rows):
-    with patch.object(boundaries, "_order_ends", return_value=NONE):
-        by_sorting = order_ends(rows)
-    assert order_ends(rows).tolist() == by_sorting.tolist()
+def test_the_innermost_range_is_the_open_one_that_began_last(rows):
+    time, inner, begins, ends = points(rows, [])
+    _, start, dur = (column.tolist() for column in columns(rows))
+    for at in range(len(time)):
+        open_ranges = [row for row in range(len(rows)) if begins[row] <= at < ends[row]]
+        assert inner[at] == max(open_ranges, key=begins.__getitem__, default=NONE)
+    assert [time[at] for at in begins] == start
+    assert [time[at] for at in ends] == [begin + took for begin, took in zip(start, dur, strict=True)]
+    assert sorted(begins + ends) == list(range(len(time)))
 
 
 def test_ranges_of_which_each_outlasts_all_before_it_are_sorted():
     rows = [(0, start, 10_000 + start) for start in range(100)]
-    assert order_ends(rows).tolist() == list(range(100))
+    assert points(rows, [])[3] == list(range(100, 200))
 
 
 @pytest.mark.parametrize("own", [0, 1])
