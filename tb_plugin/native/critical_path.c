@@ -643,6 +643,14 @@ typedef struct {
     Where where;
 } Segment;
 
+/* Puts the first `count` items of an array, which were found from the last one on, in order. */
+#define REVERSE(type, array, count)                                                                                   \
+    for (int64_t i = 0, j = smaller((count), array##_size) - 1; i < j; i++, j--) {                                    \
+        type last = AT(array, j);                                                                                     \
+        AT(array, j) = AT(array, i);                                                                                  \
+        AT(array, i) = last;                                                                                          \
+    }
+
 static bool is_one_stretch(const Segment *after, const Segment *before) {
     return after->path == before->path && after->part == before->part && after->where.row == before->where.row &&
            after->where.thread == before->where.thread;
@@ -676,9 +684,9 @@ EXPORT int64_t path_stretches(IN(int32_t, first), IN(int32_t, predecessor), IN(i
             next = (Segment){piece.path, AT(part, piece.node), piece.begin, piece.until, where};
             bool is_more = is_one_stretch(&segment, &next);
             if (!is_more) {
-                int64_t at = until_size - ++count;
+                int64_t at = count++;
                 AT(stretches, next.path)++;
-                if (at >= 0) {
+                if (at < until_size) {
                     AT(until, at) = next.until;
                     AT(parts, at) = (int8_t)next.part;
                     AT(rows, at) = (int32_t)(where.row >= 0 ? where.row : where.thread >= 0 ? -2 - where.thread : NONE);
@@ -690,8 +698,8 @@ EXPORT int64_t path_stretches(IN(int32_t, first), IN(int32_t, predecessor), IN(i
             }
         }
         if (segment.path >= 0 && segment.until - segment.begin >= most) {
-            int64_t at = long_begin_size - ++AT(longs, 0);
-            if (at >= 0) {
+            int64_t at = AT(longs, 0)++;
+            if (at < long_begin_size) {
                 AT(long_begin, at) = segment.begin;
                 AT(long_until, at) = segment.until;
                 AT(long_parts, at) = (int8_t)segment.part;
@@ -701,6 +709,14 @@ EXPORT int64_t path_stretches(IN(int32_t, first), IN(int32_t, predecessor), IN(i
         }
         segment = next;
     }
+    REVERSE(int64_t, until, count)
+    REVERSE(int8_t, parts, count)
+    REVERSE(int32_t, rows, count)
+    REVERSE(int64_t, long_begin, AT(longs, 0))
+    REVERSE(int64_t, long_until, AT(longs, 0))
+    REVERSE(int8_t, long_parts, AT(longs, 0))
+    REVERSE(int32_t, long_rows, AT(longs, 0))
+    REVERSE(int32_t, long_on, AT(longs, 0))
     return count;
 }
 

@@ -14,6 +14,7 @@ from ..arrays.gather import NONE, category_codes, gather, map_categories, scatte
 from ..arrays.intervals import (
     Intervals,
     Ints,
+    distinct,
     exclusive_lengths,
     exclusive_sums,
     length_before,
@@ -486,7 +487,7 @@ class Facts:
         inside = name_mask(host["name"], lambda name: is_optimizer(name) and ".Fused" not in name.replace("#", "."))
         if not inside.any():
             return None
-        of = gather(nearest(inside, host["parent"].to_numpy()), np.arange(host.height, dtype=np.int32))
+        of = nearest(inside, host["parent"].to_numpy())
         is_op = is_operator(self.trace)
         is_fused = name_mask(host["name"], lambda n: "_fused_" in n or "_foreach_" in n)
         ran = (of != NONE) & is_op & gather(self.is_counted, host["step"].to_numpy(), missing=False)
@@ -787,7 +788,7 @@ class Late:
         parts = exclusive_sums(others, start, end, step, count)[:-1]
         optimizer, rest = exclusive_lengths([before_optimizer, of_optimizer], start, end)[1:]
         wait_ns, blocker = _blocked_for(trace, waits_for_devices(trace), start)
-        self.reads = np.unique(blocker[blocker != NONE])
+        self.reads = distinct(blocker[blocker != NONE])
         short = without(self.unnamed, _long_stretches(facts, self.unnamed))
         synchronization = np.minimum(length_within(short, start, end), wait_ns)
         self.rest = without(self.unnamed, _first_parts(short, start, synchronization))

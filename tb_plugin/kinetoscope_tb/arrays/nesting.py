@@ -64,6 +64,8 @@ def self_times(
 
 def nearest(is_match: Array, parent: Array) -> Array:
     """Return for each row the row itself if it matches, else its nearest matching ancestor, or -1."""
+    if not is_match.any():  # as where nothing is loaded or communicated
+        return np.full(parent.size, NONE, np.int32)
     rows = np.empty(parent.size, np.int32)
     _nearest(is_match, parent, rows)
     return rows

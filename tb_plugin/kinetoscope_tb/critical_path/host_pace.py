@@ -71,7 +71,7 @@ class HostPace:
         """Return the pace of a trace's host; `parts` are the nodes' own_classes."""
         steps = counted_steps(trace) if has_steps(trace) else []
         start, end = (trace.steps[side].to_numpy()[steps] for side in ("host_start_ns", "host_end_ns"))
-        is_main, main = autograd_threads(trace), main_thread(trace)
+        is_main, main = autograd_threads(trace).copy(), main_thread(trace)
         is_main[main : main + 1] = True
         usual = timed_step(trace)
         return cls(graph, parts, start, end, is_main, usual if usual and usual.is_host_slowed else None)

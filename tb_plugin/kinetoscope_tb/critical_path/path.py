@@ -160,8 +160,10 @@ def path_stretches(trace: Trace, graph: Graph, parts: NDArray[np.int8]) -> Stret
         if count <= room and longs[0] <= room_of_long:
             break
         room, room_of_long, counts = count, int(longs[0]), np.zeros_like(counts)
-    end, part, code = (column[room - count :].copy() for column in stretches)  # they are written from the last one on
-    segments = tuple(column[room_of_long - longs[0] :] for column in segments)
+    for size, columns in ((count, stretches), (int(longs[0]), segments)):
+        for column in columns:
+            column.resize(size, refcheck=False)  # in place
+    end, part, code = stretches
     frame = pl.DataFrame(dict(zip(LONG_SEGMENTS, segments, strict=True)), schema=LONG_SEGMENTS)
     return Stretches(starts, np.append(0, np.cumsum(counts)), end, part, code, frame)
 

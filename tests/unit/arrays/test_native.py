@@ -107,6 +107,6 @@ def test_the_checked_library_ends_the_process_at_a_wrong_index(build, tmp_path):
     except build.BuildError as error:
         pytest.skip(f"{str(error).splitlines()[0]} Install ziglang.")
     code = "import numpy as np; from kinetoscope_tb.arrays.nesting import nearest;"
-    code += "print(nearest(np.array([False, False]), np.array([-1, {}], np.int32)).tolist())"
-    assert process(code.format(0), library).stdout == "[-1, -1]\n"
+    code += "print(nearest(np.array([True, False]), np.array([-1, {}], np.int32)).tolist())"
+    assert process(code.format(0), library).stdout == "[0, 0]\n"
     assert process(code.format(7), library).returncode in (-signal.SIGILL, -signal.SIGTRAP)

@@ -159,7 +159,7 @@ class _OnMain:
 
     def __init__(self, trace: Trace, main: int, start: Ints, end: Ints) -> None:
         self._start, self._end = start, end  # in order; these are the first ranges
-        self._waits_for = autograd_threads(trace)
+        self._waits_for = autograd_threads(trace).copy()
         self._waits_for[main : main + 1] = False
 
     def fill(self, around: Rows, thread: Rows, start: Ints, end: Ints) -> Rows:

@@ -40,6 +40,8 @@ def find_graph_breaks(trace: Trace) -> GraphBreaks:
     """Find the regions that are cut."""
     host = trace.host_events
     regions = name_mask(host["name"], is_compiled_region)
+    if not regions.any():
+        return GraphBreaks(regions, regions, merge([]))
     parent = host["parent"].to_numpy()
     around = gather(nearest(regions, parent), parent)
     inner = regions & (around != NONE)

@@ -36,15 +36,18 @@ def _time_by_thread(
     trace: Trace, events: pl.DataFrame, column: str, mask: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
     """The time of all rows, or of those chosen, on each thread."""
-    thread = events["thread"].to_numpy()
-    thread = thread if mask is None else np.where(mask, thread, np.int32(NONE))
-    return scatter_add(thread, events[column].to_numpy(), trace.threads.height)
+    thread, time_ns = events["thread"].to_numpy(), events[column].to_numpy()
+    if mask is not None:
+        thread, time_ns = thread[mask], time_ns[mask]
+    return scatter_add(thread, time_ns, trace.threads.height)
 
 
+@once_per_recording
 def autograd_threads(trace: Trace) -> NDArray[np.bool_]:
-    """Which threads run backward operators of forward operators of other threads."""
+    """Which threads run backward operators of forward operators of other threads; nobody may change it."""
     host = trace.host_events
     is_autograd = np.zeros(trace.threads.height, bool)
     engine = name_mask(host["name"], lambda name: name.startswith(_OF_ENGINE))
     is_autograd[host["thread"].to_numpy()[engine | (host["fwd_thread"].to_numpy() > 0)]] = True
+    is_autograd.flags.writeable = False
     return is_autograd
