@@ -360,3 +360,17 @@ def test_float64_among_other_formats_is_named():
     assert "most of it in `aten::mul`" in finding["title"]
     assert "float32" in finding["action"]
     assert "double_precision" not in rules(steps(doubles))  # the program means to compute in float64
+
+
+def test_without_marked_steps_it_is_hardly_sure_that_nothing_stands_out():
+    machine = Machine(A100)
+    op, name, shapes, types, dur = matmul(4096, 4096, 4096, 0.7)
+    with_steps = machine.steps(
+        lambda _: [machine.kernel(int(dur), name, op, shapes=shapes, types=types) for _ in range(20)]
+    )
+    machine.builder.events = [e for e in machine.builder.events if not e["name"].startswith("ProfilerStep")]
+    (sure,), (unsure,) = (advice(trace).rows(named=True) for trace in (with_steps, machine.builder.build()))
+    assert all(found["title"].startswith("Nothing stands out: the GPU computes for 9") for found in (sure, unsure))
+    assert (sure["confidence"], unsure["confidence"]) == ("high", "low")
+    assert "No steps are marked" in unsure["evidence"]
+    assert "`profiler.step()`" in unsure["action"]
