@@ -13,13 +13,14 @@ from .workers import Workers
 
 
 def compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]]) -> None:
-    """Compute what advice about a trace needs late, and some views, in another thread: the longest first.
+    """Compute what advice about a trace needs late, and some views, in another thread.
 
-    One after another: what is needed before that thread has begun with it is computed at once.
+    One after another: what is needed before that thread has begun with it is computed at once. The diagnosis comes first,
+    since it needs memory for a moment, and the graph stays.
     """
     workers = Workers(1)
     of_graph = (partial(function, trace) for function in (path_explanation, prepare_simulations, share_on_device))
-    jobs: tuple[Callable[[], object], ...] = (*of_graph, partial(diagnose, trace), *of_views)
+    jobs: tuple[Callable[[], object], ...] = (partial(diagnose, trace), *of_graph, *of_views)
     for job in jobs:
         workers.submit(job)
         workers.submit(release_free_memory)
