@@ -15,8 +15,8 @@ from .workers import Workers
 def compute_meanwhile(trace: Trace, of_views: Iterable[Callable[[], object]]) -> None:
     """Compute what advice about a trace needs late, and some views, in another thread.
 
-    One after another: what is needed before that thread has begun with it is computed at once. The diagnosis comes first,
-    since it needs memory for a moment, and the graph stays.
+    One after another: what is needed before that thread has begun with it is computed at once. The diagnosis comes
+    first, since it needs memory for a moment, and the graph stays.
     """
     workers = Workers(1)
     of_graph = (partial(function, trace) for function in (path_explanation, prepare_simulations, share_on_device))
