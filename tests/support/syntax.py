@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+BY_NAME = ("import_module", "optional_package")
 FIELD = (ast.Assign, ast.AnnAssign)  # in the body of a class
 
 
@@ -35,8 +36,10 @@ class Syntax:
 @cache
 def syntax(path: Path) -> Syntax:
     """The facts of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    imports, importing, functions = list(imports_by_name(tree)), [], []
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    imports_some_by_name = any(f"{function}(" in text for function in BY_NAME)
+    imports, importing, functions = list(imports_by_name(tree)) if imports_some_by_name else [], [], []
     for statement in statements(tree):
         if isinstance(statement, ast.Import | ast.ImportFrom):
             imports.append(statement)
@@ -44,14 +47,14 @@ def syntax(path: Path) -> Syntax:
             functions.append((statement.name, body_lines(statement)))
             if any(isinstance(inner, ast.Import | ast.ImportFrom) for inner in statements(statement)):
                 importing.append(statement.name)
-    attributes, names = frozenset(attributes_by_name(tree)), frozenset(names_given(tree))
-    return Syntax(tuple(imports), attributes, tuple(importing), tuple(functions), names)
+    attributes = frozenset(attributes_by_name(tree) if imports_some_by_name else ())
+    return Syntax(tuple(imports), attributes, tuple(importing), tuple(functions), frozenset(names_given(tree)))
 
 
 def name_of_import(node: ast.AST) -> str | None:
     """The module that a call imports; None if it isn't such a call, or finds the name in a table."""
     match node:
-        case ast.Call(func=ast.Name(id="import_module" | "optional_package"), args=[ast.Constant(value=str(name)), *_]):
+        case ast.Call(func=ast.Name(id=function), args=[ast.Constant(value=str(name)), *_]) if function in BY_NAME:
             return name
     return None
 
