@@ -20,8 +20,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -31,6 +33,7 @@ from materials import bill_of_materials
 ROOT = Path(__file__).parents[1]
 CHANGELOG = ROOT / "CHANGELOG.md"
 VERSION_FILE = ROOT / "producer" / "kinetoscope" / "_version.py"
+_FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # older Pythons 3.10 and 3.11
 NEXT = """
 To publish it:
   git commit --all --message "Release {version}" && git tag v{version} && git push --follow-tags origin HEAD v{version}
@@ -130,7 +133,7 @@ def _build(folder: Path, platforms: list[str], environment: dict[str, str]) -> N
     _hatchling("sdist", ROOT, folder, environment)
     with tempfile.TemporaryDirectory() as unpacked:
         for sdist in folder.glob("*.tar.gz"):
-            shutil.unpack_archive(sdist, unpacked, filter="data")
+            shutil.unpack_archive(sdist, unpacked, **_FILTER)
         recorder, viewer = sorted(Path(unpacked).iterdir(), key=lambda path: "recorder" not in path.name)
         bare = environment | {"PATH": ""}
         _hatchling("wheel", recorder, folder, bare)

@@ -91,7 +91,7 @@ def test_another_thread_computes_what_a_view_of_advice_needs_late(monkeypatch):
     monkeypatch.setattr(meanwhile, "Workers", OneByOne)
     trace = host_bound()
     assert answers.compute(VIEWS["advice"], trace, {}).equals(plain)
-    jobs = "path_explanation", "release_free_memory", "prepare_simulations", "share_on_device", "diagnose"
+    jobs = "diagnose", "release_free_memory", "path_explanation", "prepare_simulations", "share_on_device"
     assert tuple(threads) == jobs
     assert trace.results.get(explanation.path_explanation, compute=pytest.fail).done()
 
