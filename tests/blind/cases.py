@@ -19,7 +19,7 @@ HEALTHY, UNKNOWN = "healthy", "unknown"  # besides the causes of `words.CAUSES`
 
 
 class Known(Protocol):
-    """What is known of a recording, whoever makes it.
+    """What is known of a recording, simulated or planted.
 
     `cause`: of `words.CAUSES`, or one of the above. `title` and `rest`: patterns that a right answer has in its sentence,
     and anywhere; `never`: what its sentence must not have; `wrong_remedies`: what it must not advise, as it is there

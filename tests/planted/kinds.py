@@ -80,7 +80,7 @@ NAMES: set[str] = set()
 
 
 def _named(name: str) -> Callable[[Draw], Draw]:
-    """Register a kind beside those of simulated jobs."""
+    """Register a kind among those of simulated jobs."""
 
     def register(draw: Draw) -> Draw:
         NAMES.add(f"planted_{name}")
@@ -188,7 +188,7 @@ def _planted(cause: Cause, share: float | None, rng: np.random.Generator, path: 
 
 def _programs(cause: Cause, share: float | None, rng: np.random.Generator) -> tuple[Program, Program]:
     """A program, and the same with the cause."""
-    # Beside a cause that is negligible all other idle time must be negligible, too: under 3 % of the step.
+    # Where the cause is negligible, all other idle time must be negligible, too: under 3 % of the step.
     busy = (0.94, 0.98) if share is None else (0.975, 0.99)
     while True:
         program = healthy(_base(rng, is_nvidia=cause.is_nvidia), rng, float(rng.uniform(*busy)), reads=cause.reads)

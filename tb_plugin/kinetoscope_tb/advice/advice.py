@@ -19,7 +19,7 @@ from ..arrays.intervals import merge
 from ..measures.calls.roofline import Limits
 from ..measures.recording.contents import has_communication, has_snapshot
 from ..measures.recording.options import was_on
-from ..measures.recording.server import RECORD_REPLAYS
+from ..measures.recording.server import RECORD_REPLAYS, how_to_mark_steps
 from ..measures.recording.torch_version import may_lack_compile
 from ..measures.recording.unrecorded_device import UnrecordedDevice, unrecorded_device
 from ..measures.time.breakdown import loading_ranges
@@ -60,8 +60,7 @@ _PART = 1 / 3  # of what limits in general: a cause that is so large is what to 
 _COVERED = 0.5  # of a loss
 _LESS, _MUCH_LESS = 0.9, 0.7  # times what it is of a recorded step
 _LITTLE = 0.2  # of the step: if so much can't be rated, the rest decides
-_NO_STEPS = " No steps are marked, so that nothing takes long in some of them isn't known."
-_MARK_STEPS = "Nothing; to see whether steps differ, call `profiler.step()` after each batch."
+_NO_STEPS = " No steps are marked, so it isn't known whether some take longer than others."
 _LOOK = "Look at the longest gaps, and at the critical path."
 _NEXT_TO_REPLAYS = (
     "Put this file into a folder `capture_traces` next to that recording: it says which operators its graphs launch."
@@ -391,7 +390,7 @@ def _rest(facts: Facts, results: Sequence[Result], claims: Sequence[Advice]) -> 
     largest = max(questions, key=lambda u: u.size_ns, default=OpenQuestion("", ""))
     action, view = "Nothing.", "exposed_time" if facts.has_device else "steps"
     if confidence == "low":
-        action = _MARK_STEPS
+        action = f"Nothing; marked steps would show whether they differ. {how_to_mark_steps(facts.server)}"
     if confidence == "cannot_tell":
         action, view = (largest.action, largest.view) if largest.action else _where_to_look(facts)
     return Advice(
@@ -452,9 +451,7 @@ def _verdict(facts: Facts, results: Sequence[Result], is_known: Confidence) -> t
     if part < _MOSTLY:
         return f"No cause stands out, though {what} for only {text.percent(part)} of {unit}.", "cannot_tell"
     dominant = "".join(f", {s.dominant}" for s in results if isinstance(s, ClearedTopic) and s.dominant)
-    return f"Nothing stands out: {what} for {text.percent(part)} of {unit}{dominant}.", _of_all_steps(facts, is_known)
-
-
-def _of_all_steps(facts: Facts, confidence: Confidence) -> Confidence:
-    """How sure it is that nothing takes long in some of the steps: hardly, if none are marked."""
-    return "low" if facts.is_whole else confidence
+    return (
+        f"Nothing stands out: {what} for {text.percent(part)} of {unit}{dominant}.",
+        "low" if facts.is_whole else is_known,
+    )

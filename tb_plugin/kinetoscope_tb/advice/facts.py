@@ -821,7 +821,7 @@ class Late:
 
 
 def _first_parts(spans: Intervals, at: Ints, length: Ints) -> Intervals:
-    """What of a union is the first of it since each instant, of so much length (ns); it has as much from there on."""
+    """From each instant on, the first `length` ns of a union; that much of it must follow."""
     before = np.append(0, np.cumsum(spans[1] - spans[0]))
     until = length_before(spans, at) + length
     last = np.searchsorted(before, until) - 1

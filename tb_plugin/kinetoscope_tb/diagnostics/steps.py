@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from ..measures.recording.server import how_to_record, inference_server
+from ..measures.recording.server import how_to_mark_steps, how_to_record, inference_server
 from ..measures.serving.iterations import CONFIDENCE, server_iterations
 from ..trace import Diagnostic, Trace
 
@@ -16,8 +16,7 @@ def diagnose(trace: Trace) -> Iterator[Diagnostic]:
     """Problems of the steps."""
     steps = trace.steps
     if steps["name"][0] == "all":
-        server = inference_server(trace)
-        how = how_to_record(server) if server else "Call profiler.step() after each batch."
+        how = how_to_mark_steps(inference_server(trace))
         yield Diagnostic(
             "no_steps",
             1,

@@ -373,4 +373,4 @@ def test_without_marked_steps_it_is_hardly_sure_that_nothing_stands_out():
     assert all(found["title"].startswith("Nothing stands out: the GPU computes for 9") for found in (sure, unsure))
     assert (sure["confidence"], unsure["confidence"]) == ("high", "low")
     assert "No steps are marked" in unsure["evidence"]
-    assert "`profiler.step()`" in unsure["action"]
+    assert "Call profiler.step() after each batch." in unsure["action"]

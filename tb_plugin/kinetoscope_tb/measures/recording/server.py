@@ -57,6 +57,11 @@ def how_to_record_captures(server: str) -> str:
     )
 
 
+def how_to_mark_steps(server: str) -> str:
+    """How to record where steps begin and end, as a sentence; `server` is empty if it was something else."""
+    return how_to_record(server) if server else "Call profiler.step() after each batch."
+
+
 def how_to_record(server: str) -> str:
     """How to record more of a server, as a sentence."""
     how = _HOW.get(server, "stop the profiler later")
