@@ -9,6 +9,8 @@ SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* frontend/min
 PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 windows-arm64
 # The torch of the tests, for a demo where none is installed.
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
+# A test that hangs says where, and ends its process: another one goes on, a second and a third time at most.
+LIMITED := --max-worker-restart=2 -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 CODE := producer tb_plugin tests release hatch_build.py
 
 unexport PYTHONDONTWRITEBYTECODE
@@ -28,10 +30,10 @@ check: $(VENV)/develop.installed  ## lint and the fast tests, within a budget of
 
 test: $(VENV)/develop.installed  ## run all tests; ARGS="-k name" selects some
 	cd frontend && $(BIN)/deno test --frozen --permit-no-files
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest $(LIMITED) --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 quick: $(VENV)/develop.installed
-	$(BIN)/python -m pytest --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest $(LIMITED) --quiet -m "not slow" --numprocesses=auto --maxprocesses=4 --dist=worksteal $(ARGS)
 
 golden: $(VENV)/develop.installed  ## rewrite the golden files, and list those that changed
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest --quiet tests/golden
@@ -48,7 +50,7 @@ fuzz: $(VENV)/develop.installed  ## 10 000 damaged files of each kind, the same 
 	    tests/oracle/test_same_everywhere.py tests/oracle/test_recording_faults.py $(ARGS)
 
 torture: $(VENV)/develop.installed  ## kill, stop and starve real trainings in every phase of a recording
-	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder tests/torture $(ARGS)
+	$(BIN)/python -m pytest $(LIMITED) --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder tests/torture $(ARGS)
 
 lint: style types page  ## check style and types, without changes
 

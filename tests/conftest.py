@@ -70,6 +70,7 @@ SLOW = {  # folders and files that `make check` leaves out, each with the kind o
     "unit/views/test_serving_advice.py": None,
     "unit/web": None,
 }
+SLOW_PATHS = {TESTS / place: place for place in SLOW}
 OUTSIDE = {MISSING: "traces", SEEDS_MISSING: "seeds", MISSING_2_15: "torch_2_15"}  # why a test is skipped, the fixture
 
 
@@ -110,8 +111,8 @@ def pytest_collection_finish() -> None:
 
 @cache
 def slow_place_of(path: Path) -> str | None:
-    """Which of the slow folders and files a test lies in."""
-    return next((place for place in SLOW if (TESTS / place) in (path, *path.parents)), None)
+    """Which of the slow folders and files a test lies in, the nearest one."""
+    return next((SLOW_PATHS[parent] for parent in (path, *path.parents) if parent in SLOW_PATHS), None)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

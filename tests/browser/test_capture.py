@@ -15,7 +15,7 @@ from browser.app import ENTRY, watched
 from contract.running import put, serving
 from kinetoscope.journal.status import rank_statuses
 from kinetoscope.scheduling.request import WORK
-from support.processes import started
+from support.processes import ended, started
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder / "logdir"
     finally:
         process.terminate()
-        process.communicate()
+        ended(process)
 
 
 @pytest.fixture(scope="module")

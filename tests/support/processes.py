@@ -34,7 +34,7 @@ def started(*command):
 def ended(process):
     """The exit status and both outputs of a process at its end; torch 2.9's report of Gloo's connections isn't ours."""
     try:
-        out, err = process.communicate(timeout=600)
+        out, err = process.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

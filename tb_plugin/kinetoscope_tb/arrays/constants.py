@@ -12,14 +12,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-_SAMPLES = 4  # rows that rule most columns out
+_SAMPLES = 4  # rows that rule most columns out, and the last one
 
 Values = NDArray[Any]
 
 
 def repeat_value(value: Values, size: int) -> Values:
     """An array of a size that stores its value, the only one of the array, once; it can't be written."""
-    return np.broadcast_to(value, size)
+    values: Values = np.ndarray(size, value.dtype, value, strides=(0,))  # np.broadcast_to takes ten times as long
+    values.flags.writeable = False
+    return values
 
 
 def stores_one(values: Values) -> bool:
@@ -54,10 +56,17 @@ def with_constants(frame: pl.DataFrame) -> pl.DataFrame:
     """
     if frame.height <= _SAMPLES:
         return frame
-    samples = frame[:: frame.height // _SAMPLES]
-    candidates = [column.name for column in samples if column.n_unique() == 1]
+    candidates = [column.name for column in frame.get_columns() if _may_be_constant(column)]
     if not candidates:
         return frame
     is_constant = frame.select(pl.col(candidates).eq_missing(pl.col(candidates).first()).all())
     constants = [column.name for column in is_constant if column.all()]
     return frame.with_columns(pl.col(constants).first()) if constants else frame
+
+
+def _may_be_constant(column: pl.Series) -> bool:
+    """Whether some rows all have the same value."""
+    last = column[-1]
+    is_nan = last != last  # a constant NaN is a constant too
+    samples = (column[row] for row in range(0, column.len(), column.len() // _SAMPLES))
+    return all(value != value if is_nan else value == last for value in samples)

@@ -65,7 +65,8 @@ def map_categories(
 
 def category_codes(names: pl.Series) -> NDArray[np.int32]:
     """The code of the category of each row of an enum column, or NONE."""
-    return names.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+    codes = names.to_physical().cast(pl.Int32)
+    return (codes.fill_null(NONE) if codes.null_count() else codes).to_numpy()
 
 
 def enum_of(codes: NDArray[np.signedinteger[Any]], categories: list[str]) -> pl.Series:
@@ -81,7 +82,7 @@ def enum_of(codes: NDArray[np.signedinteger[Any]], categories: list[str]) -> pl.
 
 def texts(names: pl.Series, rows: NDArray[Any]) -> pl.Series:
     """Return `names[rows]` of an enum column as texts, with null where a row is NONE."""
-    return names.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None)).cast(pl.String)
+    return gather_column(names, rows).cast(pl.String)
 
 
 def rows_by_id(ids: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -117,7 +118,8 @@ def gather(values: NDArray[Any], rows: NDArray[np.signedinteger[Any]], missing: 
 
 def gather_column(column: pl.Series, rows: NDArray[np.signedinteger[Any]]) -> pl.Series:
     """Return a column of a frame at some rows; null where a row is NONE."""
-    return column.gather(pl.Series(rows, dtype=pl.Int64).replace(NONE, None))
+    indices = pl.Series(rows, dtype=pl.Int64)
+    return column.gather(indices.replace(NONE, None) if (rows == NONE).any() else indices)
 
 
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 import polars as pl
 
 from ...trace.model import Trace
+from ...trace.results import once_per_trace
 
 _BEGUN = {  # release → date of the kineto that it was built with, or the start of the range if not known exactly
     "1.8": "2021-02-01", "1.9": "2021-05-26", "1.10": "2021-08-31", "1.11": "2021-11-12", "1.12": "2022-04-08",
@@ -124,6 +125,7 @@ _OTHER_WRITERS = (_AUTOGRAD, _ASCEND, NSIGHT, MEMORY_TIMELINE)
 """Writers outside kineto's history."""
 
 
+@once_per_trace
 def torch_version(trace: Trace) -> str | None:
     """The version that our recorder wrote, or else "≈ …" from the file's features; None if unknown."""
     recorded_version = trace.meta.producer.get("torch_version")
@@ -148,6 +150,7 @@ def may_lack_compile(trace: Trace) -> bool:
     return version is not None and version.removeprefix("≈ ").startswith("1.")
 
 
+@once_per_trace
 def writer(trace: Trace) -> str | None:
     """The writer of the file, if it isn't torch's usual exporter; None if unknown."""
     if trace.meta.foreign_writer is not None:
@@ -172,6 +175,7 @@ def writer(trace: Trace) -> str | None:
     return "kineto on demand" if "libkineto_activities_" in name else None
 
 
+@once_per_trace
 def _features(trace: Trace) -> set[str]:
     """All features of the file, each with its kind before a colon."""
     meta, others = trace.meta, trace.others

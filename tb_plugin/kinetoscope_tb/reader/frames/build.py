@@ -132,12 +132,23 @@ def _device_links(frames: Mapping[str, Rows], texts: Texts) -> pl.DataFrame:
 
     `begin` is the offset of an operator's arrow; `launch` that of the call which an arrow of CANN comes from.
     """
-    of_operators = _links(frames, texts, _FROM_OPERATORS).select("device", "begin", launch=pl.lit(None, pl.Int64))
+    of_operators, of_calls = _links(frames, texts, _FROM_OPERATORS), _links(frames, texts, _FROM_CALLS)
+    if of_operators.is_empty() and of_calls.is_empty():
+        return _no_links("device", "begin", "launch")
     calls = pl.DataFrame({n: frames["launches"][n] for n in ("tid", "ts", "offset")}).select(
         pl.col("tid", "ts").cast(pl.Int64), launch=pl.col("offset").cast(pl.Int64)
     )
-    of_calls = _links(frames, texts, _FROM_CALLS).join(calls.unique(["tid", "ts"], keep="first"), ["tid", "ts"])
-    return pl.concat([of_operators, of_calls.select("device", begin=pl.lit(None, pl.Int64), launch="launch")])
+    by_call = of_calls.join(calls.unique(["tid", "ts"], keep="first"), ["tid", "ts"])
+    return pl.concat(
+        [
+            of_operators.select("device", "begin", launch=pl.lit(None, pl.Int64)),
+            by_call.select("device", begin=pl.lit(None, pl.Int64), launch="launch"),
+        ]
+    )
+
+
+def _no_links(*columns: str) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict.fromkeys(columns, pl.Int64))
 
 
 def _links(frames: Mapping[str, Rows], texts: Texts, categories: tuple[str, ...]) -> pl.DataFrame:
@@ -145,7 +156,7 @@ def _links(frames: Mapping[str, Rows], texts: Texts, categories: tuple[str, ...]
     flows = frames["flows"]
     links = [c for c in distinct_codes(flows["category"], len(texts)) if (texts[c] or "").startswith(categories)]
     if not links:
-        return pl.DataFrame(schema=dict.fromkeys(("device", "begin", "tid", "ts"), pl.Int64))
+        return _no_links("device", "begin", "tid", "ts")
     columns = ("category", "phase", "id", "pid", "tid", "ts", "offset")
     ends = pl.DataFrame({n: flows[n] for n in columns}).cast(dict.fromkeys(columns, pl.Int64))
     ends = ends.filter(pl.col("category").is_in(links))
