@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+_FEWEST = 1_000  # rows; to look for constants in a smaller frame takes longer than it saves
 _SAMPLES = 4  # rows that rule most columns out, and the last one
 
 Values = NDArray[Any]
@@ -35,9 +36,9 @@ def per_value(function: Callable[[Values], Values], values: Values) -> Values:
 
 
 def frame_of(columns: Mapping[str, Values | pl.Series], height: int) -> pl.DataFrame:
-    """A frame; an array that stores one value for all rows, or a series of length 1, is a scalar column."""
-    if height <= 1:
-        return pl.DataFrame(columns)
+    """A frame; in a large one, arrays that store one value for all rows, and series of length 1, are scalar columns."""
+    if height < _FEWEST:
+        return pl.DataFrame({name: _in_all_rows(values, height) for name, values in columns.items()})
     constants = {
         name: pl.lit(pl.Series(values[:1])).first()
         for name, values in columns.items()
@@ -48,13 +49,23 @@ def frame_of(columns: Mapping[str, Values | pl.Series], height: int) -> pl.DataF
     return frame.with_columns(**constants).select(*columns)
 
 
+def _in_all_rows(values: Values | pl.Series, height: int) -> Values | pl.Series:
+    is_one = isinstance(values, pl.Series) and len(values) == 1
+    return values.new_from_index(0, height) if is_one else values  # type: ignore[union-attr]
+
+
+def with_arrays(frame: pl.DataFrame, **columns: Values) -> pl.DataFrame:
+    """The frame with columns that it lacks; Polars' `with_columns` plans a query for it."""
+    return frame.hstack([pl.Series(name, values) for name, values in columns.items()])
+
+
 def with_constants(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same frame, with each such column as a scalar column of Polars: one value, not one per row.
+    """The same frame, if it is large with each such column as a scalar column of Polars: one value, not one per row.
 
     Polars fills in the rows when a column is used as a series, and keeps them with the frame. Selecting, filtering and
     concatenating frames leaves it a scalar.
     """
-    if frame.height <= _SAMPLES:
+    if frame.height < _FEWEST:
         return frame
     candidates = [column.name for column in frame.get_columns() if _may_be_constant(column)]
     if not candidates:

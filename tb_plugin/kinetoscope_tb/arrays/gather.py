@@ -122,14 +122,28 @@ def gather_column(column: pl.Series, rows: NDArray[np.signedinteger[Any]]) -> pl
     return column.gather(indices.replace(NONE, None) if (rows == NONE).any() else indices)
 
 
+def distinct_values(values: NDArray[np.signedinteger[Any]]) -> NDArray[np.signedinteger[Any]]:
+    """Return the distinct values in order; no value is negative."""
+    occurs = _occurrence_table(values)
+    return np.unique(values) if occurs is None else np.flatnonzero(occurs)
+
+
 def factorize(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return (the distinct values in order, the index of each value among them); no value is negative."""
+    occurs = _occurrence_table(values)
+    if occurs is None:
+        return np.unique(values, return_inverse=True)
+    return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
+
+
+def _occurrence_table(values: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_] | None:
+    """Whether each number up to the largest value occurs; None where sorting the values is faster."""
     most = int(values.max(initial=0)) + 1
     if most > max(_TABLE_AT_LEAST, _TABLE_PER_VALUE * values.size):
-        return np.unique(values, return_inverse=True)
+        return None
     occurs = np.zeros(most, bool)
     occurs[values] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[values]
+    return occurs
 
 
 def group_rows(number: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.allocator import release_free_memory
-from ..arrays.constants import with_constants
+from ..arrays.constants import with_arrays, with_constants
 from ..arrays.gather import NONE, gather, map_categories, rows_by_id
 from ..arrays.nesting import innermost, nearest, nest, repeats, self_times
 from ..names.kernels import is_backend_range, operator_of
@@ -179,14 +179,16 @@ def _second_copies(rows: pl.DataFrame, columns: tuple[str, ...]) -> NDArray[np.b
 def _nest(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     ranges = Columns.of(frame)
     parent, depth, overlaps = nest(ranges.thread, ranges.start, ranges.end)
-    return frame.with_columns(parent=parent, depth=depth), overlaps
+    return with_arrays(frame, parent=parent, depth=depth), overlaps
 
 
 def _tie_collectives(collectives: pl.DataFrame, host: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
     """Add the rows of host and device at the offsets of the collectives' metadata."""
     at = collectives["offset"].to_numpy()
-    return collectives.with_columns(
-        host_event=rows_by_id(host["offset"].to_numpy(), at), device_event=rows_by_id(device["offset"].to_numpy(), at)
+    return with_arrays(
+        collectives,
+        host_event=rows_by_id(host["offset"].to_numpy(), at),
+        device_event=rows_by_id(device["offset"].to_numpy(), at),
     )
 
 
@@ -212,7 +214,7 @@ def _with_calls(host: pl.DataFrame, ranges: Columns, launches: pl.DataFrame) -> 
         op[without_op] = _op_by_external_id(host, ranges, is_op, launches[without_op], Columns.of(launches[without_op]))
     alone = _self_times(host, ranges, calls, inside)
     again = repeats(parent, _operator_codes(host["name"]), is_op, inside)
-    return host.with_columns(self_ns=alone, is_repeat=again), launches.with_columns(host=inside, op=op)
+    return with_arrays(host, self_ns=alone, is_repeat=again), with_arrays(launches, host=inside, op=op)
 
 
 def _self_times(host: pl.DataFrame, ranges: Columns, calls: Columns, inside: Rows) -> NDArray[np.int64]:
@@ -264,7 +266,7 @@ def _with_op(memory: pl.DataFrame, host: pl.DataFrame, ranges: Columns) -> pl.Da
     op = np.empty(inside.size, np.int32)
     is_op = (host["kind"] == "operator").to_numpy()
     op[order] = gather(nearest(is_op, host["parent"].to_numpy()), inside)
-    return memory.with_columns(op=op)
+    return with_arrays(memory, op=op)
 
 
 def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
@@ -275,7 +277,7 @@ def _with_launch(device: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     has_none = launches["correlation"].max() == device["correlation"].max() == NONE
     number = "external_id" if has_none else "correlation"
     launch = rows_by_id(launches[number].to_numpy(), device[number].to_numpy())
-    return device.with_columns(launch=launch, op=gather(launches["op"].to_numpy(), launch))
+    return with_arrays(device, launch=launch, op=gather(launches["op"].to_numpy(), launch))
 
 
 def _with_launch_by_arrow(device: pl.DataFrame, arrows: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:

@@ -58,8 +58,8 @@ def host_steps(
     if rows.is_empty():
         first, last = extent
         return HostSteps(("all",), np.array([first]), np.array([last]), np.array([False]))
-    main = rows.group_by("thread").len().sort("len", "thread", descending=[True, False])["thread"][0]
-    rows = rows.filter(pl.col("thread") == main).sort("start_ns")
+    threads, count = np.unique(rows["thread"].to_numpy(), return_counts=True)
+    rows = rows.filter(pl.col("thread") == threads[count.argmax()]).sort("start_ns")
     start = rows["start_ns"].to_numpy()
     end = start + rows["dur_ns"].to_numpy()
     is_cut = ~rows["is_finished"].to_numpy() | (not are_whole)

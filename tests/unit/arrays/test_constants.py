@@ -83,9 +83,10 @@ def test_a_frame_stores_one_value_once():
     assert frame.select("one", "text").estimated_size() < 100
 
 
-def test_a_frame_may_have_nothing_else():
-    frame = frame_of({"a": repeat_value(np.array([4]), 3), "b": pl.Series([None], dtype=pl.Int64)}, 3)
-    assert frame.rows() == [(4, None)] * 3
+@pytest.mark.parametrize("height", [2, 3, ROWS - 1, ROWS])
+def test_a_frame_may_have_nothing_else(height):
+    frame = frame_of({"a": repeat_value(np.array([4]), height), "b": pl.Series([None], dtype=pl.Int64)}, height)
+    assert frame.rows() == [(4, None)] * height
 
 
 @pytest.mark.parametrize("height", [0, 1])

@@ -5,14 +5,14 @@ Pairs are compared as text because torch 1.9 writes the same tid as a string on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, distinct_values
 from ...names.natural_sort import natural_key
 from ...trace.model import THREADS
 from ..scan.rows import LAYOUTS, Rows
@@ -38,7 +38,7 @@ def threads_of(frames: Mapping[str, Rows], texts: Texts) -> tuple[dict[str, NDAr
     for name in on_host:
         pid, tid = pairs_of.pop(name)
         pairs[name] = pid.astype(dtype) * len(tids) + tid
-    distinct = _distinct(pairs.values())
+    distinct = np.unique(np.concatenate([distinct_values(pair) for pair in pairs.values()]))
     pid_of, tid_of = list(pids), list(tids)
     texts_of = [(pid_of[pair // len(tids)], tid_of[pair % len(tids)]) for pair in distinct.tolist()]
     order = sorted(range(len(texts_of)), key=lambda i: tuple(map(natural_key, texts_of[i])))
@@ -57,11 +57,6 @@ def text_places(codes: NDArray[Any], texts: Texts, place_of: dict[str, int]) -> 
         place_of_code[code] = place_of.setdefault(texts[code] or "", len(place_of))
     place_of_each: NDArray[np.int32] = place_of_code[codes]
     return place_of_each
-
-
-def _distinct(columns: Iterable[NDArray[np.signedinteger[Any]]]) -> NDArray[np.signedinteger[Any]]:
-    """The values that occur, in order."""
-    return np.unique(np.concatenate([np.empty(0, np.int64), *(pl.Series(c).unique().to_numpy() for c in columns)]))
 
 
 def _names_in_file(rows: Rows, texts: Texts) -> tuple[dict[str, str], dict[tuple[str, str], str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ _LONGEST_EVENT = 1 << 26
 _LONGEST_HEAD = 1 << 28
 _LONGEST_TAIL = 1 << 26
 _FIRST_EVENT = 1 << 12
+_SHORT = 1 << 18  # bytes that are scanned before another thread would begin with them, or soon after
 
 
 @dataclass
@@ -79,7 +80,7 @@ class RawFile:
 class _Piece:
     offset: int
     text: memoryview
-    scan: Future[ChunkResult]
+    scan: Callable[[], ChunkResult]
 
 
 def ingest(
@@ -108,7 +109,7 @@ def ingest(
     result.head, first = split_head(stream, path)
     scan = partial(scan_chunk, first_key=first_key_of(first[:_FIRST_EVENT]), collect=collect)
     with ThreadPoolExecutor(threads, "kinetoscope-scan") as pool:
-        arrays = _Arrays(result, partial(pool.submit, scan))
+        arrays = _Arrays(result, scan)
         for piece in _ahead(pool, _pieces(first, stream, len(result.head)), scan, threads + 1):
             arrays.read(piece)
             progress(result)
@@ -123,32 +124,32 @@ class _Arrays:
 
     Args:
         result: Where events are appended.
-        submit: Has a text scanned.
+        scan: Scans a text.
     """
 
-    def __init__(self, result: RawTrace, submit: Callable[..., Future[ChunkResult]]) -> None:
-        self._result, self._submit = result, submit
+    def __init__(self, result: RawTrace, scan: Callable[..., ChunkResult]) -> None:
+        self._result, self._scan_chunk = result, scan
         self._between = _Between(is_object=b"{" in result.head)
         self._has_ended = False
         self._rest, self._needed = b"", 0  # of the events, not scanned yet
 
     def read(self, piece: _Piece) -> None:
         """Read the next piece of the file."""
-        text, job = piece.text, piece.scan
+        text, scan = piece.text, piece.scan
         self._result.end = piece.offset + len(text)
         if self._has_ended:
             next_text = self._between.add(text)
             if next_text is None:
                 return
             self._has_ended = False
-            text, job = next_text, self._scan(next_text)
+            text, scan = next_text, partial(self._scan, next_text)
         elif self._rest:  # the cut before this piece wasn't a boundary: scan from the event that it split
             text = memoryview(self._rest + text)
             if len(text) < self._needed:
                 self._rest = text.obj  # type: ignore[assignment]
                 return
-            job = self._scan(text)
-        self._take(job.result(), text)
+            scan = partial(self._scan, text)
+        self._take(scan(), text)
         if len(self._rest) > _LONGEST_EVENT:  # no event is that long
             self._result.tally.note(LOST, 1, self._result.end - len(self._rest))
             self._rest = b""
@@ -158,13 +159,13 @@ class _Arrays:
         """Read what is left when the file has ended."""
         if self._rest:
             text, self._rest = memoryview(self._rest), b""
-            self._take(self._scan(text, is_last=True).result(), text, is_last=True)
+            self._take(self._scan(text, is_last=True), text, is_last=True)
         self._result.tail, self._result.arrays = self._between.text(), self._between.arrays
         self._result.lost_bytes = None if self._has_ended else len(self._rest)
 
-    def _scan(self, text: memoryview, *, is_last: bool = False) -> Future[ChunkResult]:
+    def _scan(self, text: memoryview, *, is_last: bool = False) -> ChunkResult:
         is_last = is_last or len(text) > _LONGEST_EVENT
-        return self._submit(text, self._result.end - len(text), is_last=is_last)
+        return self._scan_chunk(text, self._result.end - len(text), is_last=is_last)
 
     def _take(self, chunk: ChunkResult, text: memoryview, *, is_last: bool = False) -> None:
         """Add the events of a scan, and those of further arrays in the same text; keep what wasn't read."""
@@ -180,7 +181,7 @@ class _Arrays:
             if next_text is None:
                 return
             self._has_ended = False
-            text, chunk = next_text, self._scan(next_text, is_last=is_last).result()
+            text, chunk = next_text, self._scan(next_text, is_last=is_last)
 
 
 class _Between:
@@ -278,10 +279,11 @@ def _cut(text: bytes) -> int:
 def _ahead(
     pool: ThreadPoolExecutor, pieces: Iterable[tuple[int, memoryview]], scan: Callable[..., ChunkResult], depth: int
 ) -> Iterator[_Piece]:
-    """The pieces in order, each being scanned, with at most `depth` ahead."""
+    """The pieces in order, each being scanned, with at most `depth` ahead; short ones are scanned by who reads them."""
     jobs: deque[_Piece] = deque()
     for offset, text in pieces:
-        jobs.append(_Piece(offset, text, pool.submit(scan, text, offset, is_last=False)))
+        of_piece = partial(scan, text, offset, is_last=False)
+        jobs.append(_Piece(offset, text, pool.submit(of_piece).result if len(text) > _SHORT else of_piece))
         if len(jobs) > depth:
             yield jobs.popleft()
     yield from jobs
