@@ -21,6 +21,7 @@ NONE = -1
 """The missing row number, and the missing value of any integer column."""
 
 _ROWS_AT_ONCE = 1 << 16  # numpy converts indices to int64: so many of them fit into a cache
+_FEW = 100  # values that are taken out of a column in less time than a query of Polars
 _MOST_KEYS = 1 << 62
 _TABLE_AT_LEAST, _TABLE_PER_VALUE = 1 << 16, 16  # beyond this, sorting is faster than a table
 
@@ -42,18 +43,26 @@ def map_categories(
         physical = physical.cast(pl.UInt32).fill_null(len(categories))
     codes = physical.to_numpy()
     occurs = np.zeros(len(categories) + 1, bool)
-    _mark_codes(codes.view(np.uint8), codes.itemsize, occurs.view(np.uint8))
+    if codes.size > _ROWS_AT_ONCE:
+        _mark_codes(codes.view(np.uint8), codes.itemsize, occurs.view(np.uint8))
+    else:
+        occurs[codes] = True
     present = np.flatnonzero(occurs[:-1])
     example, is_alike = present[:0], np.zeros(len(categories), bool)
     if alike:
         is_alike = categories.str.contains(alike).to_numpy()
         example = present[is_alike[present]][:1]
         present = np.append(present[~is_alike[present]], example)
-    answers = np.array([*map(answer, categories[present].to_list()), missing])
+    is_few = present.size < _FEW
+    texts = [categories[code] for code in present.tolist()] if is_few else categories[present].to_list()
+    answers = np.array([*map(answer, texts), missing])
     by_code = np.full(occurs.size, answers[-1], answers.dtype)
     by_code[present] = answers[:-1]
     if example.size:
         by_code[:-1][is_alike] = by_code[example]
+    if codes.size <= _ROWS_AT_ONCE:
+        rows: NDArray[Any] = by_code[codes]
+        return rows
     rows = np.empty(codes.size, answers.dtype)
     if answers.dtype == bool:
         _answers_of_codes(codes.view(np.uint8), codes.itemsize, by_code, rows.view(np.uint8))
