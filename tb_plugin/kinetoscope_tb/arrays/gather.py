@@ -151,7 +151,8 @@ def _occurrence_table(values: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool
     if most > max(_TABLE_AT_LEAST, _TABLE_PER_VALUE * values.size):
         return None
     occurs = np.zeros(most, bool)
-    occurs[values] = True
+    for first in range(0, values.size, _ROWS_AT_ONCE):
+        occurs[values[first : first + _ROWS_AT_ONCE]] = True
     return occurs
 
 
