@@ -9,7 +9,7 @@ SOURCES := pyproject.toml hatch_build.py $(wildcard frontend/deno.* frontend/min
 PLATFORMS := linux-x86_64 linux-aarch64 macos-x86_64 macos-arm64 windows-amd64 windows-arm64
 # The torch of the tests, for a demo where none is installed.
 TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
-# A test that hangs says where, and ends its process: another one goes on, a second and a third time at most.
+# A test that takes a quarter of an hour prints its stacks and ends its process; another one takes over, twice at most.
 LIMITED := --max-worker-restart=2 -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 CODE := producer tb_plugin tests release hatch_build.py
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support.processes import ENVIRON
+from support.waiting import LIMIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 TORCH = ("torch", "torch._inductor.config", "torch.distributed.run")  # a profiler imports the second at its start
-LIMIT_S = 300
 IS_POSSIBLE = sys.platform == "linux"
 FORKING = Path(__file__).with_name("forking.py")
 

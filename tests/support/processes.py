@@ -10,6 +10,7 @@ import sys
 from contextlib import suppress
 
 from kinetoscope.naming import parse
+from support.waiting import LIMIT_S
 
 QUIET = {"KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 RUN_NAMES = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
@@ -34,7 +35,7 @@ def started(*command):
 def ended(process):
     """The exit status and both outputs of a process at its end; torch 2.9's report of Gloo's connections isn't ours."""
     try:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

@@ -54,17 +54,14 @@ def map_categories(
         example = present[is_alike[present]][:1]
         present = np.append(present[~is_alike[present]], example)
     is_few = present.size < _FEW
-    texts = [categories[code] for code in present.tolist()] if is_few else categories[present].to_list()
-    answers = np.array([*map(answer, texts), missing])
+    present_names = [categories[code] for code in present.tolist()] if is_few else categories[present].to_list()
+    answers = np.array([*map(answer, present_names), missing])
     by_code = np.full(occurs.size, answers[-1], answers.dtype)
     by_code[present] = answers[:-1]
     if example.size:
         by_code[:-1][is_alike] = by_code[example]
-    if codes.size <= _ROWS_AT_ONCE:
-        rows: NDArray[Any] = by_code[codes]
-        return rows
     rows = np.empty(codes.size, answers.dtype)
-    if answers.dtype == bool:
+    if answers.dtype == bool and codes.size > _ROWS_AT_ONCE:
         _answers_of_codes(codes.view(np.uint8), codes.itemsize, by_code, rows.view(np.uint8))
         return rows
     for first in range(0, codes.size, _ROWS_AT_ONCE):

@@ -1,5 +1,9 @@
 """Columns with the same value in every row are one value, and read like any other column."""
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -49,6 +53,20 @@ def test_one_other_value_anywhere_is_seen(at, value, other):
 def test_short_frames_are_the_same(rows):
     frame = pl.DataFrame({name: column[:rows] for name, column in CONSTANT.items()})
     assert_frame_equal(with_constants(frame), frame)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_frame_is_looked_through_without_filling_in_its_constants():
+    rows, columns = 2_000_000, 16  # 256 MB, if they are filled in
+    constants = {f"constant {i}": repeat_value(np.array([i]), rows) for i in range(columns)}
+    frame = frame_of({"row": np.arange(rows), **constants}, rows)
+    before = resident_bytes()
+    assert with_constants(frame).columns == frame.columns
+    assert resident_bytes() - before < 8 * rows * columns / 2
+
+
+def resident_bytes():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_frame_without_columns_is_the_same():
