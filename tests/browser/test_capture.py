@@ -15,7 +15,7 @@ from browser.app import ENTRY, watched
 from contract.running import put, serving
 from kinetoscope.journal.status import rank_statuses
 from kinetoscope.scheduling.request import WORK
-from support.processes import ended, started
+from support.processes import Started, ended
 from support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a job that ends
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A logdir into which a job is recording, and another one has."""
     folder = tmp_path_factory.mktemp("capture")
-    process = started(str(JOB), str(folder))
+    process = Started(str(JOB), str(folder))
     try:
         wait_for(
             lambda: rank_statuses(folder / "logdir" / "job"),

@@ -7,10 +7,11 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 
 from kinetoscope.naming import parse
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, wait_for
 
 QUIET = {"KINETO_LOG_LEVEL": "99", "TORCH_CPP_LOG_LEVEL": "ERROR", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 RUN_NAMES = ("RUN_NAME", "PT_PROFILER_JOB_NAME", "TORCHELASTIC_RUN_ID", "SLURM_JOB_NAME", "SLURM_JOB_ID")
@@ -26,21 +27,41 @@ def free_port():
             return port
 
 
-def started(*command):
-    return subprocess.Popen(
-        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
-    )
+class Started(subprocess.Popen):
+    """A process of Python whose outputs are read as they come: none of those that write to them waits for a full pipe."""
+
+    def __init__(self, *command):
+        super().__init__(
+            [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRON
+        )
+        self.out, self.err = [], []
+        pairs = ((self.stdout, self.out), (self.stderr, self.err))
+        self.readers = [threading.Thread(target=_gather, args=pair, daemon=True) for pair in pairs]
+        for reader in self.readers:
+            reader.start()
+
+
+def _gather(stream, lines):
+    """Append each line that comes, until all who write to the stream have ended."""
+    with stream:
+        for line in stream:
+            lines.append(line)
 
 
 def ended(process):
-    """The exit status and both outputs of a process at its end; torch 2.9's report of Gloo's connections isn't ours."""
+    """The exit status and both outputs of a process at its end, when all that write to its outputs have ended, too.
+
+    Torch 2.9's report of Gloo's connections isn't ours.
+    """
     try:
-        out, err = process.communicate(timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
+        wait_for(
+            lambda: not any(reader.is_alive() for reader in process.readers),
+            context=lambda: "".join(process.out + process.err),
+        )
+        status = process.wait(LIMIT_S)
+    finally:
         process.kill()
-        process.communicate()
-        raise
-    return process.returncode, "".join(line for line in out.splitlines(True) if not line.startswith("[Gloo] ")), err
+    return status, "".join(line for line in process.out if not line.startswith("[Gloo] ")), "".join(process.err)
 
 
 def traces_in(run):

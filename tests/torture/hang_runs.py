@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kinetoscope.journal.status import rank_statuses
-from support.processes import ended, started
+from support.processes import Started, ended
 from support.waiting import wait_for
 
 JOBS = Path(__file__).with_name("hanging.py")
@@ -64,7 +64,7 @@ def has_gone_on(run):
 def hanging_jobs(folder):
     """Run all scenarios in a folder; the block begins once all of them stand still and the slow one goes on."""
     torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=8", "--master_port=0")
-    process = started(*torchrun, str(JOBS), str(folder), *NAMES)
+    process = Started(*torchrun, str(JOBS), str(folder), *NAMES)
     try:
         wait_for(lambda: all(path.exists() for path in reports(folder)) or process.poll() is not None, LIMIT_S)
         wait_for(lambda: has_gone_on(folder / SLOW) or process.poll() is not None, LIMIT_S)

@@ -7,7 +7,7 @@ import pytest
 
 from kinetoscope.journal.status import rank_statuses
 from kinetoscope_tb.discovery import Logdir, list_traces
-from support.processes import ended, started, steps_of, traces_in
+from support.processes import Started, ended, steps_of, traces_in
 
 JOB = Path(__file__).with_name("attempts.py")
 
@@ -17,7 +17,7 @@ def logdir(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attempts")
     rendezvous = ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "again")
     launcher = ("-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "1", *rendezvous)
-    code, _, err = ended(started(*launcher, str(JOB), str(folder)))
+    code, _, err = ended(Started(*launcher, str(JOB), str(folder)))
     assert code == 0, err
     return folder
 

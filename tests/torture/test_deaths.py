@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import ended, started
+from support.processes import Started, ended
 from support.waiting import wait_for
 from torture.control_groups import create_group, remove_group
 from torture.truth import run_command
@@ -59,7 +59,7 @@ def runs(tmp_path_factory):
     if (group := create_group(f"kinetoscope-test-{os.getpid()}", MEMORY_BYTES)) is not None:
         (folder / "group").write_text(str(group))
         names.append(OUT_OF_MEMORY)
-    process = started(*torchrun, str(JOBS), str(folder), *names)
+    process = Started(*torchrun, str(JOBS), str(folder), *names)
     try:
         yield folder, process
     finally:

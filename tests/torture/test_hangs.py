@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kinetoscope.journal.recover import recover_journals
 from kinetoscope.journal.status import rank_statuses
-from support.processes import started, steps_of, traces_in
+from support.processes import Started, ended, steps_of, traces_in
 from support.waiting import wait_for
 from torture.truth import run_command
 
@@ -13,7 +13,7 @@ JOB, ALONE = (Path(__file__).with_name(name) for name in ("blocked.py", "alone.p
 
 
 def test_a_rank_that_hangs_in_a_collective_reports_the_signal(tmp_path):
-    processes = [started(str(JOB), str(tmp_path), str(rank)) for rank in range(2)]
+    processes = [Started(str(JOB), str(tmp_path), str(rank)) for rank in range(2)]
     run = tmp_path / "logdir" / "job"
 
     def rank(number):
@@ -30,7 +30,7 @@ def test_a_rank_that_hangs_in_a_collective_reports_the_signal(tmp_path):
     finally:
         for process in processes:
             process.kill()
-            process.communicate(timeout=120)
+            ended(process)
     assert hanging["step"] == 5
     assert any("all_reduce" in frame for frame in hanging["stack"])
     wait_for(lambda: rank(0)["state"] == rank(1)["state"] == "killed")
@@ -52,12 +52,12 @@ def why(run):
 
 def answer_until_killed(folder, kind):
     """What `why` says of a job of one rank that stands still, which is killed then."""
-    process = started(str(ALONE), str(folder), kind)
+    process = Started(str(ALONE), str(folder), kind)
     try:
         return wait_for(lambda: why(folder / kind), is_right=lambda answer: answer.get("outcome") == "culprit")
     finally:
         process.kill()
-        process.communicate(timeout=120)
+        ended(process)
 
 
 def test_a_job_of_one_rank_that_hangs_is_named_with_its_line_and_still_is_when_it_was_killed(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import ended, started
+from support.processes import Started, ended
 from support.waiting import wait_for
 from torture.truth import run_command
 
@@ -38,7 +38,7 @@ def answers(tmp_path_factory):
     """The folder of the runs, and all that `why` said of each until it ended."""
     folder = tmp_path_factory.mktemp("runs")
     torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0")
-    process = started(*torchrun, str(JOBS), str(folder), *NAMES)
+    process = Started(*torchrun, str(JOBS), str(folder), *NAMES)
     said = {name: [] for name in NAMES}
 
     def ask():

@@ -8,7 +8,7 @@ from pathlib import Path
 from kinetoscope.journal.recover import recover_journals
 from kinetoscope.journal.status import rank_statuses
 from kinetoscope.scheduling.request import Request, write_request
-from support.processes import ended, started, steps_of, traces_in
+from support.processes import Started, ended, steps_of, traces_in
 from support.waiting import wait_for
 
 JOB = Path(__file__).with_name("listening.py")
@@ -22,7 +22,7 @@ def wait_for_job(ask, process):
 @contextmanager
 def torchrun(folder, ranks):
     launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}")
-    process = started(*launcher, str(JOB), str(folder))
+    process = Started(*launcher, str(JOB), str(folder))
     try:
         run = folder / "logdir" / "job"
         wait_for_job(
@@ -32,7 +32,7 @@ def torchrun(folder, ranks):
     finally:
         if process.poll() is None:
             process.terminate()
-            process.communicate(timeout=120)
+            ended(process)
 
 
 def window(process, run, ranks, earlier):

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from support.processes import ended, started
+from support.processes import Started, ended
 from torture.truth import run_command
 
 JOBS = Path(__file__).with_name("recorded_errors.py")
@@ -14,7 +14,7 @@ def logs_of(folder, *arguments):
     meeting, logs = folder / "meeting", folder / "logs"
     meeting.mkdir()
     torchrun = ("-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=0", f"--log-dir={logs}")
-    status, _, words = ended(started(*torchrun, str(JOBS), str(meeting), *arguments))
+    status, _, words = ended(Started(*torchrun, str(JOBS), str(meeting), *arguments))
     assert status == 1
     assert "KeyError: 'label'" in words
     return logs

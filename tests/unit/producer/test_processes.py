@@ -4,7 +4,7 @@ import gzip
 import json
 
 from kinetoscope.naming import parse
-from support.processes import ended, started
+from support.processes import Started, ended
 
 RANK = """
 import sys
@@ -66,7 +66,7 @@ def test_two_ranks_record_into_one_unnamed_run(tmp_path, forks):
 
 
 def test_a_program_that_dies_inside_an_open_recording_saves_it_and_does_not_crash(tmp_path):
-    code, _, err = ended(started("-c", DIES, str(tmp_path / "logdir")))
+    code, _, err = ended(Started("-c", DIES, str(tmp_path / "logdir")))
     assert code == 1
     assert "KeyError: 'uncaught'" in err
     ((_, trace),) = traces(tmp_path / "logdir").items()
@@ -74,7 +74,7 @@ def test_a_program_that_dies_inside_an_open_recording_saves_it_and_does_not_cras
 
 
 def test_the_demo_records_all_its_processes_and_ends(tmp_path):
-    code, out, err = ended(started("-m", "kinetoscope.demo", str(tmp_path), "--steps", "3", "--processes", "2"))
+    code, out, err = ended(Started("-m", "kinetoscope.demo", str(tmp_path), "--steps", "3", "--processes", "2"))
     assert (code, problems(err)) == (0, [])
     traces_by_key = traces(tmp_path)
     assert {(worker, span) for _, worker, span in traces_by_key} == {("rank0", 6), ("rank1", 6)}
@@ -96,4 +96,4 @@ def test_importing_the_package_is_cheap_and_complete():
         "import sys, kinetoscope; before = 'torch' in sys.modules; "
         "print(before, all(getattr(kinetoscope, name) for name in kinetoscope.__all__))"
     )
-    assert ended(started("-c", code)) == (0, "False True\n", "")
+    assert ended(Started("-c", code)) == (0, "False True\n", "")
