@@ -65,7 +65,7 @@ def train(rank: int, processes: int, rendezvous: str, logdir: str, run: str, ste
             with tracer.marker("forward"):
                 loss = cross_entropy(model(images), labels)
             with tracer.marker("backward"):
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
             with tracer.marker("optimizer"):
                 optimizer.step()
                 optimizer.zero_grad()

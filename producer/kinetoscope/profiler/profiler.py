@@ -363,13 +363,13 @@ class profile(torch.profiler.profile):  # noqa: N801  torch's name
 
 def _activity_set(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
     """Return the activities as torch's attribute has them."""
-    items = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
+    items = supported_activities() if activities is None else activities
     return {activity for item in items for activity in (item if isinstance(item, dict) else [item])}
 
 
 def _with_cuda(activities: Iterable[Any] | None, *, is_on: bool) -> list[Any]:
     """Return the activities with or without CUDA."""
-    items = list(supported_activities() if activities is None else activities)  # type: ignore[no-untyped-call]
+    items = list(supported_activities() if activities is None else activities)
     if is_on:
         return items if ProfilerActivity.CUDA in _activity_set(items) else [*items, ProfilerActivity.CUDA]
     return [item for item in items if ProfilerActivity.CUDA not in _activity_set([item])]

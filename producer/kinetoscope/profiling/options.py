@@ -128,7 +128,7 @@ class Options:
 
 def options_of(source: Mapping[str, Any], activities: Activities | None) -> dict[str, Any]:
     """Return the options among a profiler's attributes, as JSON values."""
-    items = supported_activities() if activities is None else activities  # type: ignore[no-untyped-call]
+    items = supported_activities() if activities is None else activities
     return {
         "activities": sorted(
             _name(activity) for item in items for activity in (item if isinstance(item, dict) else [item])

@@ -26,7 +26,7 @@ _AUTOGRAD: Any = torch._C._autograd
 _ENTER: Any = getattr(_AUTOGRAD, "_record_function_with_args_enter", None)
 _EXIT: Any = getattr(_AUTOGRAD, "_record_function_with_args_exit", None)
 """What `record_function` calls in the end, for nearly the same event, in a quarter of its time."""
-_HAS_ITT = itt.is_available()  # type: ignore[no-untyped-call]
+_HAS_ITT = itt.is_available()
 
 
 def plain_name(text: str) -> str:
@@ -41,7 +41,7 @@ def plain_name(text: str) -> str:
 def itt_mark(name: str) -> None:
     """Mark an instant on this thread for VTune and similar tools, if one is attached."""
     if _HAS_ITT:
-        itt.mark(plain_name(name))  # type: ignore[no-untyped-call]
+        itt.mark(plain_name(name))
 
 
 class MarkerNames:
@@ -111,13 +111,13 @@ class Range:
                 self._record = record_function(self.name)
                 self._record.__enter__()
             if _HAS_ITT:
-                itt.range_push(self.name)  # type: ignore[no-untyped-call]
+                itt.range_push(self.name)
 
     def end(self) -> None:
         """End the recorded part."""
         if self._record is not None:
             if _HAS_ITT:
-                itt.range_pop()  # type: ignore[no-untyped-call]
+                itt.range_pop()
             if self._is_direct:
                 _EXIT(self._record)
             else:

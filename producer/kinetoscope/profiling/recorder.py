@@ -66,7 +66,7 @@ def _end_prepared(profiler: profile) -> None:
     if session is None or not session.entered or session.kineto_results is not None or is_profiler_active():
         return
     if getattr(stats, "profiler_prepare_call_duration_us", 0) > 0:  # else it failed, and its start would crash
-        _AUTOGRAD._enable_profiler(session.config(), session.kineto_activities)  # type: ignore[no-untyped-call]
+        _AUTOGRAD._enable_profiler(session.config(), session.kineto_activities)
         _AUTOGRAD._disable_profiler()
         session.entered = False
 
@@ -247,7 +247,7 @@ class Recorder:
         self._planned = ProfilerAction.NONE  # a profiler's options last as long as it does
         profiler.step()
         self._profiler = None
-        profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        profiler.__exit__(None, None, None)
         self._forget()
         self._options = options
         self._renew(action)
@@ -285,7 +285,7 @@ class Recorder:
         with self._others.own_block():
             try:
                 if not self._has_failed:
-                    profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+                    profiler.__exit__(None, None, None)
             finally:
                 self._end_session(profiler)
 
@@ -298,7 +298,7 @@ class Recorder:
         if session is None or session.kineto_results is not None or self._others.is_active:
             return
         if is_profiler_active():
-            session.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            session.__exit__(None, None, None)
             self._on_trace_ready(profiler)
         else:
             with suppress(RuntimeError):
@@ -347,7 +347,7 @@ class Recorder:
         self._on_other_profiler(action in _RECORDING)
         if action in _RECORDING:
             with self._others.own_block():
-                profiler.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+                profiler.__exit__(None, None, None)
         else:
             self._discard_prepared()
         self._renew(ProfilerAction.NONE)

@@ -39,5 +39,5 @@ def export_trace(profiler: profile, path: str) -> None:
     elif any(getattr(profiler, name, False) for name in _IN_PROCESS):
         if profiler.profiler is None:
             raise SaveError("torch's in-process CUPTI profiler (Cuspy) couldn't start, and there is no recording")
-        profiler.profiler.export_chrome_trace(path)  # type: ignore[no-untyped-call]
+        profiler.profiler.export_chrome_trace(path)
         _LOG.warning("%s", _NO_GPU_WORK)

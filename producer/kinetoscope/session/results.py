@@ -154,7 +154,7 @@ class ProfilerResults:
             UsageError: The window isn't in memory.
         """
         last = self._last_profile("events")
-        return _no_events() if last is None else last.events()  # type: ignore[no-untyped-call]
+        return _no_events() if last is None else last.events()
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str) -> None:
         """Write the call stacks as lines for flame graphs.
@@ -204,4 +204,4 @@ class ProfilerResults:
 
 
 def _no_events() -> Any:
-    return EventList([])  # type: ignore[no-untyped-call]
+    return EventList([])

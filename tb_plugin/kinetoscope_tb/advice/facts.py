@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, category_codes, gather, map_categories, scatter_add
+from ..arrays.gather import NONE, categories_of, category_codes, gather, map_categories, scatter_add
 from ..arrays.intervals import (
     Intervals,
     Ints,
@@ -976,7 +976,7 @@ def _costs_by_caller(trace: Trace, call: NDArray[np.int64], cost: Ints) -> list[
 
 def call_within(trace: Trace, within: Intervals, is_meant: Callable[[str], bool]) -> str:
     """The name of the runtime or driver call that took most of some time, of those meant; empty if none did."""
-    calls, names = trace.launches, trace.launches["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    calls, names = trace.launches, categories_of(trace.launches["name"]).to_list()
     start, dur = calls["start_ns"].to_numpy(), calls["dur_ns"].to_numpy()
     code = np.where(map_categories(calls["name"], is_meant), category_codes(calls["name"]), np.int32(NONE))
     sums = zip(scatter_add(code, length_within(within, start, start + dur), len(names)).tolist(), names, strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, category_codes, gather, scatter_add
+from ..arrays.gather import NONE, categories_of, category_codes, gather, scatter_add
 from ..arrays.intervals import Intervals, Ints, exclusive_lengths, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.python.whereabouts import caller_of
@@ -412,7 +412,7 @@ def _in_loop(facts: Facts) -> str:
     if not calls.size or most < _HALF * int(length.sum()):
         return ""
     codes = np.flatnonzero((by_code == most) & (calls > 0))
-    operators = names.dtype.categories.gather(codes).to_list()  # type: ignore[attr-defined]
+    operators = categories_of(names).gather(codes).to_list()
     name, count = max(zip(operators, calls[codes].tolist(), strict=True))
     if count < _MANY * facts.count:
         return ""

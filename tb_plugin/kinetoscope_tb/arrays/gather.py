@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -37,7 +37,7 @@ def map_categories(
         missing: The answer for null.
         alike: A regular expression: names that it matches have the same answer, computed once for all of them.
     """
-    categories = names.dtype.categories  # type: ignore[attr-defined]
+    categories = categories_of(names)
     physical = names.to_physical()
     if physical.null_count():
         physical = physical.cast(pl.UInt32).fill_null(len(categories))
@@ -67,6 +67,11 @@ def map_categories(
     for first in range(0, codes.size, _ROWS_AT_ONCE):
         rows[first : first + _ROWS_AT_ONCE] = by_code[codes[first : first + _ROWS_AT_ONCE]]
     return rows
+
+
+def categories_of(names: pl.Series) -> pl.Series:
+    """All names that an enum column may have, in the order of their codes."""
+    return cast("pl.Enum", names.dtype).categories
 
 
 def category_codes(names: pl.Series) -> NDArray[np.int32]:

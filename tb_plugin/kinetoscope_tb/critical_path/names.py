@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, gather_column
+from ..arrays.gather import NONE, categories_of, gather, gather_column
 from ..arrays.native import Function
 from ..arrays.nesting import nearest
 from ..measures.recording.server import inference_server
@@ -84,7 +84,7 @@ class Names:
     @classmethod
     def _of(cls, trace: Trace) -> Names:
         hosts, frames = trace.all_host_events, (trace.all_host_events, trace.launches, trace.device_events)
-        categories_of_frames = [frame["name"].dtype.categories for frame in frames]  # type: ignore[attr-defined]
+        categories_of_frames = [categories_of(frame["name"]) for frame in frames]
         texts, number = np.unique(pl.concat(categories_of_frames).to_numpy(), return_inverse=True)
         codes: list[Rows] = []
         first = 0

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from ..arrays.gather import NONE, enum_of, gather, map_categories
+from ..arrays.gather import NONE, categories_of, enum_of, gather, map_categories
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.kernels import communication_rule, is_collective_call, is_communication_range
 from ..names.tensor_cores import tensor_cores
@@ -53,7 +53,7 @@ def device_with_communication(
 
 
 def _names(frame: pl.DataFrame) -> list[str]:
-    names: list[str] = frame["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    names: list[str] = categories_of(frame["name"]).to_list()
     return names
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, map_categories, texts
+from ..arrays.gather import NONE, categories_of, map_categories, texts
 from ..names.kernels import STEPS, step_number
 from .model import Trace
 from .results import once_per_recording, once_per_trace
@@ -84,7 +84,7 @@ def rows_where(frame: pl.DataFrame, **values: Any) -> NDArray[np.int32]:
         is_text = isinstance(frame.schema[name], pl.Enum)
         if value is None:
             predicates.append(pl.col(name).is_null() if is_text else pl.col(name) == NONE)
-        elif is_text and value not in frame[name].dtype.categories:  # type: ignore[attr-defined]
+        elif is_text and value not in categories_of(frame[name]):
             predicates.append(pl.lit(value=False))
         else:
             predicates.append(pl.col(name) == value)

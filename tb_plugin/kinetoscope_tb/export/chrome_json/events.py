@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import map_categories
+from ...arrays.gather import categories_of, map_categories
 from ...arrays.native import Function
 from ...timeline.core.model import FRAMES, Labels
 from ...trace import Trace
@@ -100,12 +100,12 @@ def heads(trace: Trace) -> Heads:
 def _kinds(name: str, frame: pl.DataFrame) -> tuple[NDArray[np.int64], list[tuple[str | None, bool]]]:
     """(a code of each row of a frame, category and whether an instant of each code)."""
     if "kind" in frame.columns:
-        kinds: list[str] = frame["kind"].dtype.categories.to_list()  # type: ignore[attr-defined]
+        kinds: list[str] = categories_of(frame["kind"]).to_list()
         return frame["kind"].to_physical().to_numpy().astype(np.int64), [(_OF_KIND[kind], False) for kind in kinds]
     if name == "python_calls":
         return np.zeros(frame.height, np.int64), [("python_function", False)]
     category = frame["category"]
-    categories = [None, *category.dtype.categories.to_list()]  # type: ignore[attr-defined]
+    categories = [None, *categories_of(category).to_list()]
     code = category.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
     if name == "others":
         lasts = map_categories(frame["phase"], lambda phase: phase in ("X", "B")).astype(bool)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, categories_of
 from ...names.iterations import iteration_name
 from ...trace.model import Trace
 from ...trace.results import once_per_trace
@@ -151,7 +151,7 @@ def _source(origin: int, capture: int, sequences: LaunchSequences, number: dict[
 def _row_codes(trace: Trace, rows: Ints, number: dict[str, int]) -> Ints:
     """The codes of device rows, as those of nodes."""
     device = trace.device_events
-    categories = device["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    categories = categories_of(device["name"]).to_list()
     of_name = np.array([number.setdefault(name, len(number)) for name in categories] if rows.size else [], np.int64)
     name, kind = (device[column].to_physical().to_numpy()[rows] for column in ("name", "kind"))
     kernel = of_name[name] if rows.size else name.astype(np.int64)

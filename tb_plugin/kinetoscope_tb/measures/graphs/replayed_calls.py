@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather
+from ...arrays.gather import NONE, categories_of, gather
 from ...arrays.intervals import Ints
 from ...arrays.nesting import innermost, nearest
 from ...trace.model import CaptureFiles, ReplayedCalls, Trace
@@ -265,7 +265,7 @@ def _with_texts(column: pl.Series, texts: pl.Series) -> tuple[pl.Series, pl.Seri
     """An enum column and texts as one type: the column's codes stay, new texts get the next ones."""
     if texts.null_count() == texts.len():
         return column, pl.Series([None] * texts.len(), dtype=column.dtype)
-    categories = column.dtype.categories  # type: ignore[attr-defined]
+    categories = categories_of(column)
     fresh = texts.unique(maintain_order=True).drop_nulls()
     fresh = fresh.filter(~fresh.is_in(categories.implode()))
     dtype = pl.Enum(pl.concat([categories, fresh]))

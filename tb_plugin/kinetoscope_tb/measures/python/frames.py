@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE
+from ...arrays.gather import NONE, categories_of
 from ...names.python_frames import FRAME
 from ..calls.call_tree import MergedTree, Rows
 
@@ -22,7 +22,7 @@ IN_TEXT = ";"  # between them in torch's text
 
 def functions(names: pl.Series) -> tuple[Rows, list[str]]:
     """(index of each call's function, the functions): names without addresses; NONE if there is no name."""
-    texts = without_addresses(names.dtype.categories)  # type: ignore[attr-defined]
+    texts = without_addresses(categories_of(names))
     distinct = texts.unique(maintain_order=True)
     indices = texts.replace_strict(distinct, pl.Series(range(distinct.len())), return_dtype=pl.Int32)
     index = np.append(indices.to_numpy(), NONE).astype(np.int32)

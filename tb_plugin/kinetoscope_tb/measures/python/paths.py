@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, scatter_add
+from ...arrays.gather import NONE, categories_of, gather, scatter_add
 from ...arrays.nesting import nearest, outward
 from ...names.python_frames import begins_thread, is_of_library, is_wait
 from ...trace.model import Trace
@@ -189,7 +189,7 @@ def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str)
         code[is_inner] = NONE
     elif operators == "all":
         code[is_inner & gather(trace.host_events["is_repeat"].to_numpy(), forest.host, missing=False)] = NONE
-    op_names = ops.dtype.categories.to_list()  # type: ignore[attr-defined]
+    op_names = categories_of(ops).to_list()
     kinds = [_kind_of(text) for text in texts]
     all_kinds = ["thread"] * len(names) + kinds + ["operator"] * len(op_names) + ["rest"]
     return code, [*names, *texts, *op_names, SMALLER], all_kinds

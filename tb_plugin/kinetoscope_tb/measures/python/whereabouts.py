@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, category_codes
+from ...arrays.gather import NONE, categories_of, category_codes
 from ...arrays.intervals import Intervals, Ints
 from ...arrays.nesting import innermost, outward
 from ...names.python_frames import function_name, is_nameless, is_of_library, waiting_function, without_address
@@ -64,7 +64,7 @@ class _Stacks:
 
     def __init__(self, calls: pl.DataFrame) -> None:
         self._parents, self._codes = calls["parent"].to_numpy(), category_codes(calls["name"])
-        names = calls["name"].dtype.categories  # type: ignore[attr-defined]
+        names = categories_of(calls["name"])
         self._frame = cache(lambda code: _Frame.of("" if code == NONE else names[code]))
 
     def location(self, row: int) -> Location:

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 
 import polars as pl
 
+from ...arrays.gather import categories_of
 from ...trace.model import Trace
 from ...trace.results import once_per_trace
 
@@ -234,7 +235,7 @@ def _begun_by(origin_ns: int) -> str:
 
 def _by_source_line(trace: Trace) -> str | None:
     """The release whose source calls modules at the recorded line."""
-    calls = trace.python_calls["name"].dtype.categories  # type: ignore[attr-defined]
+    calls = categories_of(trace.python_calls["name"])
     lines = calls.str.extract(r"torch/nn/modules/module\.py\((\d+)\): _call_impl$").drop_nulls().unique()
     return _CALLED_AT.get(int(lines[0])) if lines.len() == 1 else None
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, category_codes, gather, number_alike
+from ...arrays.gather import NONE, categories_of, category_codes, gather, number_alike
 from ...arrays.intervals import Intervals, Ints, cut, distinct, length_within
 from ...arrays.nesting import innermost, nearest, nest
 from ...names.python_frames import function_name, is_of_library
@@ -140,17 +140,17 @@ class HostStack:
         source = self._sources(function, texts, frames)
         names = [
             pl.Series(map(function_name, frames["function"].str.strip_prefix(_MODULE)), dtype=pl.String),
-            ops.dtype.categories.replace(labels_of_iterations(trace)),  # type: ignore[attr-defined]
-            trace.launches["name"].dtype.categories,  # type: ignore[attr-defined]
+            categories_of(ops).replace(labels_of_iterations(trace)),
+            categories_of(trace.launches["name"]),
         ]
         name = self._names(trace, function, [part.len() for part in names])
-        many = ops.dtype.categories.len() + 1, len(texts) + 1  # type: ignore[attr-defined]
+        many = categories_of(ops).len() + 1, len(texts) + 1
         first, number = number_alike(((name * len(KINDS) + kinds) * many[0] + op + 1) * many[1] + source + 1)
         descriptions = pl.DataFrame(
             {
                 "host": pl.concat(names).gather(pl.Series(name[first]).replace(NONE, None)),
                 "kind": pl.Series(KINDS, dtype=pl.String).gather(kinds[first]),
-                "op": ops.dtype.categories.gather(pl.Series(op[first], dtype=pl.Int64).replace(NONE, None)),  # type: ignore[attr-defined]
+                "op": categories_of(ops).gather(pl.Series(op[first], dtype=pl.Int64).replace(NONE, None)),
                 "source": pl.Series(texts, dtype=pl.String).gather(
                     pl.Series(source[first], dtype=pl.Int64).replace(NONE, None)
                 ),

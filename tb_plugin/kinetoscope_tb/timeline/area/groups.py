@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather
+from ...arrays.gather import NONE, categories_of, gather
 from ...arrays.nesting import innermost
 from ...measures.calls.annotation_ranges import AnnotationRanges
 from ...measures.calls.module_calls import ModuleCalls
@@ -76,7 +76,7 @@ def _by_operator(trace: Trace, timeline: Timeline) -> Groups:
         "launches": gather(names, trace.launches["op"].to_numpy()),
         "device_events": gather(names, trace.device_events["op"].to_numpy()),
     }
-    texts = host["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    texts = categories_of(host["name"]).to_list()
     return _of_frames(trace, timeline, codes, texts, NO_OPERATOR)
 
 

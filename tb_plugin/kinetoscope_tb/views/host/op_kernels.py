@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, gather, number_alike, scatter_add
+from ...arrays.gather import NONE, categories_of, gather, number_alike, scatter_add
 from ...arrays.native import SEED, Array, Function
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import OpName
@@ -148,7 +148,7 @@ def _device_rows(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.i
 
 def _texts(trace: Trace, codes: pl.Series) -> pl.Series:
     """The sequences as text."""
-    names = trace.device_events["name"].dtype.categories.to_list()  # type: ignore[attr-defined]
+    names = categories_of(trace.device_events["name"]).to_list()
     return pl.Series([_text([names[int(code)] for code in text.split(",")]) for text in codes], dtype=pl.String)
 
 
