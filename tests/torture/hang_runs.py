@@ -17,7 +17,7 @@ SLOW = "goes_on"
 NAMES = (
     *("sleeps", "spins", "locks", "absent_in_group", "recv", "file", "worker", "spawns", "wrapped", "pipeline"),
     *("split", "mesh", "broadcasts", "orders", "receives", "unsent", "evaluates", "saves"),
-    *("holds", "stops", "leaves", "node", SLOW),
+    *("holds", "stops", "leaves", "node", "writes", SLOW),
 )
 WORLD_SIZES = {"pipeline": 4, "split": 4, "mesh": 8, "node": 8}
 """The number of ranks, by scenario that hasn't three."""

@@ -121,6 +121,13 @@ class Samples(torch.utils.data.Dataset):
             time.sleep(0.1)
 
 
+def write_output():
+    """Write to a pipe that nobody reads, as to the output of a process whose parent doesn't."""
+    _, end = os.pipe()
+    while True:
+        os.write(end, b"step 5: loss 0.5\n")
+
+
 def wait_for_worker():
     next(iter(torch.utils.data.DataLoader(Samples(), num_workers=1)))
 
@@ -141,6 +148,7 @@ DELAYS = {
     "stops": stop,
     "spawns": spawn,
     "file": wait_for_file,
+    "writes": write_output,
     "worker": wait_for_worker,
     "evaluates": evaluate,
     "saves": save_slowly,

@@ -29,6 +29,7 @@ LINES = {
     "absent_in_group": "load_batch",
     "recv": "load_batch",
     "file": "wait_for_file",
+    "writes": "write_output",
     "worker": "wait_for_worker",
     "spawns": "spawn",
     "wrapped": "load_batch",
@@ -41,6 +42,8 @@ RECEIVERS = {"recv": (0,), "pipeline": (0, 2)}
 """The ranks that receive from rank 1, by scenario without collectives; the first to wait is named."""
 STATES = {"spawns": "D"}
 """The kernel's state of rank 1, by scenario."""
+WORDS_OF_KERNEL = {"spawns": ", in the kernel's ", "writes": ", in a write to a full pipe; "}
+"""What the sentence says of the kernel's function that rank 1 waits in, by scenario."""
 RING_SIZES = {"wrapped": 4}
 CALLS = {"worker": "torch.utils.data.dataloader._BaseDataLoaderIter.__next__"}
 """What that function calls, where it calls a library."""
@@ -137,8 +140,8 @@ def test_why_names_the_culprit_and_its_line(runs, name):
     status, answer = why(runs / name)
     assert (status, answer["kind"], answer["culprits"]) == (2, "absent", [1])
     assert f"; it has been in {CALLS.get(name, LINES[name])} (hanging.py:" in answer["sentence"]
-    if name == "spawns":
-        assert ", in the kernel's " in answer["sentence"]
+    if name in WORDS_OF_KERNEL:
+        assert WORDS_OF_KERNEL[name] in answer["sentence"]
     if name in RECEIVERS:
         ends = [f"recv {rank}<-1" for rank in RECEIVERS[name]]
         sentences = tuple(f"Rank 1 never came to the other end of {end} of default_pg;" for end in ends)

@@ -77,6 +77,14 @@ def test_an_uninterruptible_wait_is_told():
     assert " for 141 s, in the kernel's nfs_wait_bit_killable; " in sentence(answer)
 
 
+@pytest.mark.parametrize("function", ["pipe_write", "anon_pipe_write", "fifo_pipe_write"])
+def test_a_write_to_a_pipe_that_nobody_reads_is_told(function):
+    threads = [{"name": "MainThread", "state": "S", "waits_in": function}]
+    answer = judged(changes={CULPRIT_RANK: {"threads": threads}})
+    assert " for 141 s, in a write to a full pipe; " in sentence(answer)
+    assert f" in {function} (S): nobody reads the pipe that it writes to, often" in "\n".join(evidence(answer))
+
+
 def test_a_culprit_that_waits_in_a_receive_is_none():
     other = 0
     stuck = {"message": {"operation": "recv", "peer": other}}

@@ -16,6 +16,7 @@ from .verdict import CULPRIT, Verdict
 
 _MOST_RANKS = 4
 _UNINTERRUPTIBLE = "D"
+_FULL_PIPE = ("pipe_write", "anon_pipe_write", "fifo_pipe_write")  # Linux, fs/pipe.c; the last two since 6.15
 
 
 def activity_clause(verdict: Verdict) -> str:
@@ -24,8 +25,11 @@ def activity_clause(verdict: Verdict) -> str:
     report = state.dump.report if state and verdict.outcome == CULPRIT else None
     if report is None or (activity := report.activity) is None:
         return ""
-    wait = f", in the kernel's {report.waits_in or 'uninterruptible sleep'}" if report.state == _UNINTERRUPTIBLE else ""
-    return f"; it has been in {activity.function} ({short_line(activity)}){_duration(activity.seconds)}{wait}"
+    where = f"; it has been in {activity.function} ({short_line(activity)}){_duration(activity.seconds)}"
+    if report.waits_in in _FULL_PIPE:
+        return f"{where}, in a write to a full pipe"
+    is_stuck = report.state == _UNINTERRUPTIBLE
+    return f"{where}, in the kernel's {report.waits_in or 'uninterruptible sleep'}" if is_stuck else where
 
 
 def activity_clauses(verdict: Verdict) -> list[str]:
@@ -83,6 +87,8 @@ def _report(rank: int, report: HangReport) -> str:
     activity = report.activity
     where = f"in {activity.function} ({source_line(activity.file, activity.line)})" if activity else "in a library"
     kernel = f"; the kernel has its main thread in {report.waits_in} ({report.state})" if report.waits_in else ""
+    if report.waits_in in _FULL_PIPE:
+        kernel += ": nobody reads the pipe that it writes to, often its own output, or too slowly"
     markers = f"; open markers: {enumeration([name for name, _ in report.markers])}" if report.markers else ""
     last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""
     step = f"At {instant(report.written_ns)} rank {rank} had been in step {report.step} for {report.step_s:.0f} s"
