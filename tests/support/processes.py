@@ -40,6 +40,16 @@ class Started(subprocess.Popen):
         for reader in self.readers:
             reader.start()
 
+    def communicate(self, timeout=LIMIT_S):
+        """Both outputs, when this process and all others that write to them have ended."""
+        wait_for(
+            lambda: not any(reader.is_alive() for reader in self.readers),
+            timeout,
+            context=lambda: "".join(self.out + self.err),
+        )
+        self.wait(timeout)
+        return "".join(self.out), "".join(self.err)
+
 
 def _gather(stream, lines):
     """Append each line that comes, until all who write to the stream have ended."""
@@ -49,19 +59,12 @@ def _gather(stream, lines):
 
 
 def ended(process):
-    """The exit status and both outputs of a process at its end, when all that write to its outputs have ended, too.
-
-    Torch 2.9's report of Gloo's connections isn't ours.
-    """
+    """The exit status and both outputs of a process at its end; torch 2.9's report of Gloo's connections isn't ours."""
     try:
-        wait_for(
-            lambda: not any(reader.is_alive() for reader in process.readers),
-            context=lambda: "".join(process.out + process.err),
-        )
-        status = process.wait(LIMIT_S)
+        out, err = process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
-    return status, "".join(line for line in process.out if not line.startswith("[Gloo] ")), "".join(process.err)
+    return process.returncode, "".join(line for line in out.splitlines(True) if not line.startswith("[Gloo] ")), err
 
 
 def traces_in(run):
