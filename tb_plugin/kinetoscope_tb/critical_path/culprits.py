@@ -69,20 +69,19 @@ NODE_PIECES = {
     "node": pl.Int64,
     "dur_ns": pl.Int64,
     "share": pl.Float64,  # of the node's own delay
-    "cause": pl.String,
-    "name": pl.String,
+    "culprit": pl.Int64,  # a row of `who`
 }
 """One row is one piece of a node's own delay with one culprit; only host code has several."""
 
 
 @dataclass(frozen=True)
-class PathCulprits:
-    """The pieces of the path (PIECES) and their culprits.
+class Culprits:
+    """The pieces of the path (PIECES) or of the nodes' own delays (NODE_PIECES), and their culprits.
 
     Attributes:
-        pieces: The pieces; those of a segment add up to it.
+        pieces: The pieces; those of a segment or of a node add up to it.
         who: WHO of each culprit. The source is file, line and name of the innermost Python function around it that
-            belongs to the program, or null.
+            belongs to the program, or null. On the path each is there once.
     """
 
     pieces: pl.DataFrame
@@ -90,7 +89,7 @@ class PathCulprits:
 
 
 @once_per_trace
-def path_culprits(trace: Trace) -> PathCulprits:
+def path_culprits(trace: Trace) -> Culprits:
     """The culprits on the critical paths of all steps: computed at the first call and cached with the trace."""
     path, segment, start, end, is_hidden = _cut_path(trace)
     part, thread = path["class"].to_numpy()[segment], path["thread"].to_numpy()[segment]
@@ -110,7 +109,7 @@ def path_culprits(trace: Trace) -> PathCulprits:
     segment = segment[np.concatenate([events, own, gaps])]
     columns = (segment, path["step"].to_numpy()[segment], dur, culprit, python, host)
     pieces = pl.DataFrame(dict(zip(PIECES, columns, strict=True)), schema=PIECES)
-    return PathCulprits(pieces.sort("segment", maintain_order=True), who)
+    return Culprits(pieces.sort("segment", maintain_order=True), who)
 
 
 def _pieces_of_code(trace: Trace, thread: Rows, start: Ints, end: Ints) -> tuple[HostStack, StackPieces]:
@@ -154,42 +153,58 @@ def _cut_path(trace: Trace) -> tuple[pl.DataFrame, NDArray[np.int64], Ints, Ints
 
 
 def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFrame:
-    """The pieces of the path, PIECES with the `cause` and the `name` of their culprits.
+    """The pieces of the path, PIECES with the `cause` (an Enum of PARTS) and the `name` (an Enum) of their culprits.
 
     By operator, the name is that of the innermost operator around it, or of the one that launched the row, if there is
     any.
     """
     culprits = path_culprits(trace)
-    who = culprits.who.select("cause", "name").select(pl.all().gather(culprits.pieces["culprit"]))
-    pieces = culprits.pieces.hstack(who)
+    who, culprit = culprits.who, culprits.pieces["culprit"].to_numpy()
     if is_by_operator:
-        names = Names.of(trace)
-        operators = names.text(names.operators(EventRows.of_path(critical_paths(trace)))).gather(pieces["segment"])
-        is_known = pl.col("cause") != NOT_SHOWN
-        pieces = pieces.with_columns(name=pl.when(is_known).then(pl.coalesce(operators, "name")).otherwise("name"))
-    return pieces
+        segment = culprits.pieces["segment"].to_numpy()
+        operator = Names.of(trace).operators(EventRows.of_path(critical_paths(trace)))[segment]
+        is_shown = (who["cause"] != NOT_SHOWN).to_numpy()[culprit]
+        who, culprit = by_operator(trace, culprits, np.where(is_shown, operator, np.int32(NONE)))
+    columns = pl.DataFrame([who["cause"].cast(pl.Enum(PARTS)), who["name"].cast(pl.Enum(who["name"].unique()))])
+    return culprits.pieces.hstack(columns.select(pl.all().gather(pl.Series(culprit))))
+
+
+def by_operator(trace: Trace, culprits: Culprits, operator: Rows) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Culprits with the name of the operator around a piece, where there is any: cause and name, and the row of each.
+
+    Args:
+        trace: The trace.
+        culprits: Those of some pieces.
+        operator: The number of the operator's name for each piece, or NONE.
+    """
+    culprit = culprits.pieces["culprit"].to_numpy()
+    first, number = number_alike((operator + np.int64(1)) * culprits.who.height + culprit)
+    who = culprits.who.select(pl.col("cause", "name").gather(pl.Series(culprit[first])))
+    name = pl.coalesce(Names.of(trace).text(operator[first]), "name")
+    return who.with_columns(name=name), number.astype(np.int64)
 
 
 @once_per_trace
-def pieces_of_nodes(trace: Trace) -> pl.DataFrame:
+def node_culprits(trace: Trace) -> Culprits:
     """The nodes' own delays, on the path or not: NODE_PIECES."""
     explanation, names = path_explanation(trace), Names.of(trace)
     part = explanation.what_if.part
     code, thread, begin, end = _code_of_nodes(explanation.graph, part)
     events = np.setdiff1d(np.arange(part.size), code, assume_unique=True)
     stack, activity = _pieces_of_code(trace, thread, begin, end)
-    dur = activity.end - activity.start
-    node = code[activity.interval]
-    who, culprit = _culprits_of_code(trace, stack, part[node], activity.row)
-    event_names = names.text(names.merged_names(EventRows.of_nodes(trace, explanation.graph))).fill_null(NAMELESS)
+    node, dur = code[activity.interval], activity.end - activity.start
+    event_names = names.merged_names(EventRows.of_nodes(trace, explanation.graph))[events]
+    who, culprit = _in_one_list(
+        _culprits_of_events(names, event_names, part[events]),
+        _culprits_of_code(trace, stack, part[node], activity.row),
+    )
     columns = {
         "node": np.concatenate([events, node]),
         "dur_ns": np.concatenate([explanation.what_if.delays()[events], dur]),
         "share": np.concatenate([np.ones(events.size), dur / (end - begin)[activity.interval]]),
-        "cause": pl.concat([pl.Series(CAUSES).gather(part[events]), who["cause"].gather(culprit)]),
-        "name": pl.concat([event_names.gather(events), who["name"].gather(culprit)]),
+        "culprit": culprit,
     }
-    return pl.DataFrame(columns, schema=NODE_PIECES)
+    return Culprits(pl.DataFrame(columns, schema=NODE_PIECES), who)
 
 
 def _code_of_nodes(graph: Graph, part: Codes) -> tuple[Ints, Rows, Ints, Ints]:
@@ -208,16 +223,12 @@ def _code_of_nodes(graph: Graph, part: Codes) -> tuple[Ints, Rows, Ints, Ints]:
     return code, np.where(is_forked, thread[before], thread)[code], time[before[code]], time[code]
 
 
-def number_of_part(cause: pl.Expr) -> pl.Expr:
-    """The number of each cause among PARTS."""
-    return cause.replace_strict(PARTS, range(len(PARTS)), return_dtype=pl.Int32)
-
-
 @once_per_trace
 def saved_by_part(trace: Trace, percent: int) -> NDArray[np.int64]:
     """How much shorter each step would be if all of a part, on the path or not, took `percent` less: [part, step]."""
-    part_of_nodes = pieces_of_nodes(trace).select(number_of_part(pl.col("cause"))).to_series().to_numpy()
-    return saved_by_group(trace, part_of_nodes, len(PARTS), percent)
+    culprits = node_culprits(trace)
+    part = culprits.who["cause"].cast(pl.Enum(PARTS)).to_physical().cast(pl.Int32).to_numpy()
+    return saved_by_group(trace, part[culprits.pieces["culprit"].to_numpy()], len(PARTS), percent)
 
 
 def saved_by_group(trace: Trace, group: Rows, groups: int, percent: int) -> NDArray[np.int64]:
@@ -232,7 +243,7 @@ def saved_by_group(trace: Trace, group: Rows, groups: int, percent: int) -> NDAr
         groups: How many there are.
         percent: 0 to 100.
     """
-    pieces, what_if = pieces_of_nodes(trace), path_explanation(trace).what_if
+    pieces, what_if = node_culprits(trace).pieces, path_explanation(trace).what_if
     node, share = pieces["node"].to_numpy(), pieces["share"].to_numpy()
     delays, is_whole = what_if.delays(), share == 1
     variant = np.full(what_if.part.size, NONE, np.int8)
@@ -252,20 +263,29 @@ def _culprits(
 ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
     """The culprits of segments with an event, then of pieces of host code: WHO, and the row of each there."""
     names, own = Names.of(trace), events["class"].to_numpy()
-    name_of_event = names.merged_names(EventRows.of_path(events))
-    first_event, event = number_alike((name_of_event + 1) * np.int64(len(CLASSES)) + own)
-    of_code, code = _culprits_of_code(trace, stack, part, row)
-    of_events = pl.DataFrame(
-        {
-            "cause": pl.Series(CAUSES).gather(own[first_event]),
-            "name": names.text(name_of_event[first_event]).fill_null(NAMELESS),
-            "source": pl.Series([None] * first_event.size, dtype=pl.String),
-        }
-    )
-    who = pl.concat([of_events, of_code])
+    of_events = _culprits_of_events(names, names.merged_names(EventRows.of_path(events)), own)
+    who, culprit = _in_one_list(of_events, _culprits_of_code(trace, stack, part, row))
     distinct = who.unique(maintain_order=True).with_row_index("culprit")
-    culprit = who.join(distinct, WHO, nulls_equal=True, maintain_order="left")["culprit"].cast(pl.Int64).to_numpy()
-    return distinct.select(WHO), culprit[np.concatenate([event, code + first_event.size])]
+    number = who.join(distinct, WHO, nulls_equal=True, maintain_order="left")["culprit"].cast(pl.Int64).to_numpy()
+    return distinct.select(WHO), number[culprit]
+
+
+def _in_one_list(*parts: tuple[pl.DataFrame, NDArray[np.int64]]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Several lists of culprits, and the rows of pieces there, one after the other."""
+    first = np.cumsum([0, *(who.height for who, _ in parts)])
+    rows = [culprit + before for (_, culprit), before in zip(parts, first.tolist(), strict=False)]
+    return pl.concat([who for who, _ in parts]), np.concatenate(rows)
+
+
+def _culprits_of_events(names: Names, name: Rows, part: Codes) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """The culprits of what has an event, by the numbers of names and the classes: WHO, and the row of each there."""
+    first, event = number_alike((name + np.int64(1)) * len(CLASSES) + part)
+    who = {
+        "cause": pl.Series(CAUSES).gather(part[first]),
+        "name": names.text(name[first]).fill_null(NAMELESS),
+        "source": pl.Series([None] * first.size, dtype=pl.String),
+    }
+    return pl.DataFrame(who), event.astype(np.int64)
 
 
 def _culprits_of_code(trace: Trace, stack: HostStack, part: Codes, row: Rows) -> tuple[pl.DataFrame, NDArray[np.int64]]:

@@ -22,7 +22,7 @@ from ...advice.model import Candidate
 from ...advice.saving_range import Change, at_most, range_of_delays
 from ...arrays.gather import fraction
 from ...critical_path.classes import CLASSES, ON_DEVICE, row_classes
-from ...critical_path.culprits import CAUSES, PARTS, WAITING, number_of_part, pieces_by_name, saved_by_part
+from ...critical_path.culprits import CAUSES, PARTS, WAITING, pieces_by_name, saved_by_part
 from ...critical_path.explanation import path_explanation
 from ...critical_path.row_events import ALL, path_events
 from ...measures.recording.contents import has_work
@@ -78,7 +78,7 @@ def critical_path(
 ) -> pl.DataFrame:
     """Steps in order; within each, the most time on the path first."""
     what_if = path_explanation(trace).what_if
-    pieces = pieces_by_name(trace).with_columns(part=number_of_part(pl.col("cause")))
+    pieces = pieces_by_name(trace).with_columns(part=pl.col("cause").to_physical())
     sums = pieces.group_by("part", "step").agg(pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
     path_ns, counts = (np.zeros((len(PARTS), trace.steps.height), np.int64) for _ in range(2))
     at = sums["part"].to_numpy(), sums["step"].to_numpy()

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from ...arrays.gather import NONE, fraction, scatter_add
-from ...critical_path.culprits import WAITING, pieces_by_name, pieces_of_nodes, saved_by_group
+from ...critical_path.culprits import WAITING, by_operator, node_culprits, pieces_by_name, saved_by_group
 from ...critical_path.explanation import path_explanation
 from ...critical_path.names import EventRows, Names
 from ...critical_path.row_events import ALL, path_events
@@ -72,14 +72,15 @@ def critical_path_names(
     part = pl.lit(ALL).alias("part") if is_by_operator else pl.col("cause").alias("part")
     pieces = pieces_by_name(trace, is_by_operator=is_by_operator).filter(pl.col("step").is_in(steps))
     rows = pieces.group_by("name", part).agg(path_ns=pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
+    rows = rows.cast({"name": pl.String, "part": pl.String})
     rows = rows.sort("path_ns", "name", "part", descending=[True, False, False]).with_row_index("row")
-    of_nodes = pieces_of_nodes(trace)
+    culprits = node_culprits(trace)
+    of_nodes, who, culprit = culprits.pieces, culprits.who, culprits.pieces["culprit"].to_numpy()
     if is_by_operator:
-        names = Names.of(trace)
-        operators = names.text(names.operators(EventRows.of_nodes(trace, explanation.graph)))
-        of_nodes = of_nodes.with_columns(name=pl.coalesce(operators.gather(of_nodes["node"]), "name"))
-    row = of_nodes.select("name", part).join(rows, ["name", "part"], "left", maintain_order="left")["row"]
-    row_of_node = row.cast(pl.Int32).fill_null(NONE).to_numpy()
+        operator = Names.of(trace).operators(EventRows.of_nodes(trace, explanation.graph))
+        who, culprit = by_operator(trace, culprits, operator[of_nodes["node"].to_numpy()])
+    row = who.select("name", part).join(rows, ["name", "part"], "left", maintain_order="left")["row"]
+    row_of_node = row.cast(pl.Int32).fill_null(NONE).to_numpy()[culprit]
     begin, end = (trace.steps[side][step] for side, step in (("start_ns", steps[0]), ("end_ns", steps[-1])))
     at_ns = explanation.graph.nodes.time[of_nodes["node"].to_numpy()]  # markers may be older than the recording
     dur_ns = of_nodes["dur_ns"].to_numpy() * ((at_ns > begin) & (at_ns <= end))

@@ -105,6 +105,7 @@ def _largest_culprits(trace: Trace, path: pl.DataFrame) -> pl.DataFrame:
     """Of each segment the cause with most time, and of that the name with most; in words how much that is if little."""
     pieces = pieces_by_name(trace).join(path, "segment", "semi")
     sums = pieces.group_by("segment", "cause", "name", maintain_order=True).agg(pl.col("dur_ns").sum())
+    sums = sums.cast({"cause": pl.String, "name": pl.String})
     sums = sums.with_columns(
         others=pl.col("name").n_unique().over("segment") - 1,
         share=pl.col("dur_ns") / pl.col("dur_ns").sum().over("segment"),

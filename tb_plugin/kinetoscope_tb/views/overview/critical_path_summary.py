@@ -10,7 +10,7 @@ import polars as pl
 from ...arrays.gather import NONE, gather
 from ...arrays.intervals import length_within
 from ...critical_path.classes import ON_DEVICE
-from ...critical_path.culprits import NOT_SHOWN, PARTS, WAITING, WHO, path_culprits, saved_by_part
+from ...critical_path.culprits import NOT_SHOWN, PARTS, WAITING, WHO, path_culprits, pieces_by_name, saved_by_part
 from ...critical_path.explanation import critical_paths, path_explanation
 from ...critical_path.names import NAMELESS, UNLINKED
 from ...measures.calls.kernel_names import labels_of_kernels
@@ -87,12 +87,10 @@ def critical_path_summary(trace: Trace) -> pl.DataFrame:
     """One row; none if no step has a path."""
     if is_no_launch_known(trace):
         return CriticalPathSummary.of_row(_UNKNOWN)
-    culprits, steps = path_culprits(trace), counted_steps(trace)
-    path = critical_paths(trace).with_row_index("segment").cast({"segment": pl.Int64})
-    path = path.select("segment", "start_ns", is_host=~pl.col("class").is_in(list(ON_DEVICE)))
-    who = culprits.who.with_row_index("culprit").cast({"culprit": pl.Int64})
-    pieces = culprits.pieces.filter(pl.col("step").is_in(steps)).join(who, "culprit", maintain_order="left")
-    pieces = pieces.join(path, "segment", maintain_order="left").filter(pl.col("dur_ns") > 0)
+    steps = counted_steps(trace)
+    pieces = pieces_by_name(trace).filter(pl.col("step").is_in(steps), pl.col("dur_ns") > 0)
+    path = critical_paths(trace).select("start_ns", is_host=~pl.col("class").is_in(list(ON_DEVICE)))
+    pieces = pieces.hstack(path.select(pl.all().gather(pieces["segment"])))
     pieces = pieces.with_columns(is_host=pl.col("is_host") & (pl.col("cause") != NOT_SHOWN))
     return CriticalPathSummary.of_row(None if pieces.is_empty() else _row(trace, pieces, len(steps)))
 
@@ -104,9 +102,9 @@ def _row(trace: Trace, pieces: pl.DataFrame, steps: int) -> tuple[object, ...]:
     if not are_launches_known(trace):
         words[NOT_SHOWN] = "of unknown cause, since launches aren't recorded"
     whole = int(pieces["dur_ns"].sum())
-    (cause, cause_ns), *others = _sums(pieces, "cause").rows()
+    (cause, cause_ns), *others = _sums(pieces).rows()
     of_cause = pieces.filter(pl.col("cause") == cause)
-    culprit = _sums(of_cause, *WHO).row(0, named=True)
+    culprit = _largest_culprit(trace, of_cause)
     other_parts = [f"{text.percent(ns / whole)} {words[other]}" for other, ns in others if ns >= _LEAST * whole]
     is_large = culprit["dur_ns"] >= _LARGE * whole and culprit["name"] not in (NAMELESS, UNLINKED)
     title = f"{text.percent(cause_ns / whole)} of the critical path is {words[cause]}."
@@ -187,20 +185,28 @@ def _longest_on_host(trace: Trace, pieces: pl.DataFrame, words: dict[str, str]) 
     lengths = runs.group_by("run").agg(pl.col("dur_ns").sum(), pl.col("start_ns").min())
     longest = lengths.sort("dur_ns", "start_ns", descending=[True, False]).row(0, named=True)
     inside = runs.filter(pl.col("run") == longest["run"])
-    culprit = _sums(inside, *WHO).row(0, named=True)
+    culprit = _largest_culprit(trace, inside)
     step = trace.steps["name"][inside["step"][0]]
     where = "" if step == "all" else f" in {step_noun(trace.steps)} {step}"
     length = text.time(longest["dur_ns"])
-    cause, cause_ns = _sums(inside, "cause").row(0)
+    cause, cause_ns = _sums(inside).row(0)
     what = f"{text.most_or_percent(cause_ns / longest['dur_ns'])} of it is {words[cause]}"
     if culprit["name"] != NAMELESS and culprit["dur_ns"] >= _LARGE * longest["dur_ns"]:
         what = f"its largest part is {_quote(trace, culprit)}"
     return f"The longest stretch on the host is {length}{where}; {what}."
 
 
-def _sums(pieces: pl.DataFrame, *by: str) -> pl.DataFrame:
-    """The time of each cause, or of each culprit; the most first."""
-    return pieces.group_by(by).agg(pl.col("dur_ns").sum()).sort("dur_ns", *by, descending=[True, *(False for _ in by)])
+def _sums(pieces: pl.DataFrame) -> pl.DataFrame:
+    """The time of each cause; the most first."""
+    sums = pieces.group_by("cause").agg(pl.col("dur_ns").sum()).cast({"cause": pl.String})
+    return sums.sort("dur_ns", "cause", descending=[True, False])
+
+
+def _largest_culprit(trace: Trace, pieces: pl.DataFrame) -> dict[str, Any]:
+    """Who has most time of some pieces: WHO, and that time."""
+    who = path_culprits(trace).who.with_row_index("culprit").cast({"culprit": pl.Int64})
+    sums = pieces.group_by("culprit").agg(pl.col("dur_ns").sum()).join(who, "culprit")
+    return sums.sort("dur_ns", *WHO, descending=[True, *(False for _ in WHO)]).row(0, named=True)
 
 
 def _quote(trace: Trace, culprit: dict[str, Any]) -> str:
