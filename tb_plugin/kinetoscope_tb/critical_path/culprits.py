@@ -27,7 +27,7 @@ from .classes import BETWEEN, CLASSES, LOADING, WAIT_CLASSES
 from .edges import Kind
 from .explanation import critical_paths, path_explanation
 from .graph import Graph
-from .names import NAMELESS, UNLINKED, EventRows, Names
+from .names import EVENT_COLUMNS, NAMELESS, UNLINKED, EventRows, Names
 
 Codes = NDArray[np.int8]
 Rows = NDArray[np.int32]
@@ -55,10 +55,10 @@ WHO = ["cause", "name", "source"]
 _DIGITS = 6  # of a percentage, which a sum of shares may miss
 
 PIECES = {
-    "segment": pl.Int64,  # a row of the path
+    "segment": pl.Int32,  # a row of the path
     "step": pl.Int32,  # a row of `steps`
     "dur_ns": pl.Int64,
-    "culprit": pl.Int64,  # a row of `who`
+    "culprit": pl.Int32,  # a row of `who`
     "python_call": pl.Int32,  # the row of python_calls that runs, or NONE
     "host_event": pl.Int32,  # the row of host_events that runs, or NONE
 }
@@ -66,10 +66,10 @@ PIECES = {
 
 
 NODE_PIECES = {
-    "node": pl.Int64,
+    "node": pl.Int32,
     "dur_ns": pl.Int64,
     "share": pl.Float64,  # of the node's own delay
-    "culprit": pl.Int64,  # a row of `who`
+    "culprit": pl.Int32,  # a row of `who`
 }
 """One row is one piece of a node's own delay with one culprit; only host code has several."""
 
@@ -97,19 +97,25 @@ def path_culprits(trace: Trace) -> Culprits:
     events, code, gaps = (np.flatnonzero(mask) for mask in (~is_code & ~is_hidden, is_code, is_hidden))
     stack, activity = _pieces_of_code(trace, thread[code], start[code], end[code])
     own = code[activity.interval]
-    who, culprit = _culprits(trace, path[segment[events]], stack, part[own], activity.row)
+    ran = path.select("class", *EVENT_COLUMNS)[segment[events]]
+    who, culprit = _culprits(trace, ran, stack, part[own], activity.row)
     if gaps.size:
         name = NAMELESS if are_launches_known(trace) else UNLINKED
         nobody = {"cause": NOT_SHOWN, "name": name, "source": None}
-        culprit = np.append(culprit, np.full(gaps.size, who.height))
+        culprit = np.append(culprit, np.full(gaps.size, who.height, np.int32))
         who = pl.concat([who, pl.DataFrame([nobody], schema=who.schema)])
     before, after = (np.full(rows.size, NONE, np.int32) for rows in (events, gaps))
-    python, host = (np.concatenate([before, _rows_of(stack, frame, activity.row), after]) for frame in FRAMES[:2])
-    dur = np.concatenate([(end - start)[events], activity.end - activity.start, (end - start)[gaps]])
-    segment = segment[np.concatenate([events, own, gaps])]
-    columns = (segment, path["step"].to_numpy()[segment], dur, culprit, python, host)
-    pieces = pl.DataFrame(dict(zip(PIECES, columns, strict=True)), schema=PIECES)
-    return Culprits(pieces.sort("segment", maintain_order=True), who)
+    segment = segment[np.concatenate([events, own, gaps])].astype(np.int32)
+    order = np.argsort(segment, kind="stable")
+    columns = {
+        "segment": segment,
+        "step": path["step"].to_numpy()[segment],
+        "dur_ns": np.concatenate([(end - start)[events], activity.end - activity.start, (end - start)[gaps]]),
+        "culprit": culprit,
+        "python_call": np.concatenate([before, _rows_of(stack, FRAMES[0], activity.row), after]),
+        "host_event": np.concatenate([before, _rows_of(stack, FRAMES[1], activity.row), after]),
+    }
+    return Culprits(pl.DataFrame({name: columns.pop(name)[order] for name in PIECES}, schema=PIECES), who)
 
 
 def _pieces_of_code(trace: Trace, thread: Rows, start: Ints, end: Ints) -> tuple[HostStack, StackPieces]:
@@ -169,7 +175,7 @@ def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFram
     return culprits.pieces.hstack(columns.select(pl.all().gather(pl.Series(culprit))))
 
 
-def by_operator(trace: Trace, culprits: Culprits, operator: Rows) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+def by_operator(trace: Trace, culprits: Culprits, operator: Rows) -> tuple[pl.DataFrame, Rows]:
     """Culprits with the name of the operator around a piece, where there is any: cause and name, and the row of each.
 
     Args:
@@ -181,7 +187,7 @@ def by_operator(trace: Trace, culprits: Culprits, operator: Rows) -> tuple[pl.Da
     first, number = number_alike((operator + np.int64(1)) * culprits.who.height + culprit)
     who = culprits.who.select(pl.col("cause", "name").gather(pl.Series(culprit[first])))
     name = pl.coalesce(Names.of(trace).text(operator[first]), "name")
-    return who.with_columns(name=name), number.astype(np.int64)
+    return who.with_columns(name=name), number
 
 
 @once_per_trace
@@ -260,24 +266,24 @@ def saved_by_group(trace: Trace, group: Rows, groups: int, percent: int) -> NDAr
 
 def _culprits(
     trace: Trace, events: pl.DataFrame, stack: HostStack, part: Codes, row: Rows
-) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+) -> tuple[pl.DataFrame, Rows]:
     """The culprits of segments with an event, then of pieces of host code: WHO, and the row of each there."""
     names, own = Names.of(trace), events["class"].to_numpy()
     of_events = _culprits_of_events(names, names.merged_names(EventRows.of_path(events)), own)
     who, culprit = _in_one_list(of_events, _culprits_of_code(trace, stack, part, row))
     distinct = who.unique(maintain_order=True).with_row_index("culprit")
-    number = who.join(distinct, WHO, nulls_equal=True, maintain_order="left")["culprit"].cast(pl.Int64).to_numpy()
+    number = who.join(distinct, WHO, nulls_equal=True, maintain_order="left")["culprit"].cast(pl.Int32).to_numpy()
     return distinct.select(WHO), number[culprit]
 
 
-def _in_one_list(*parts: tuple[pl.DataFrame, NDArray[np.int64]]) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+def _in_one_list(*parts: tuple[pl.DataFrame, Rows]) -> tuple[pl.DataFrame, Rows]:
     """Several lists of culprits, and the rows of pieces there, one after the other."""
     first = np.cumsum([0, *(who.height for who, _ in parts)])
-    rows = [culprit + before for (_, culprit), before in zip(parts, first.tolist(), strict=False)]
+    rows = [culprit + np.int32(before) for (_, culprit), before in zip(parts, first, strict=False)]
     return pl.concat([who for who, _ in parts]), np.concatenate(rows)
 
 
-def _culprits_of_events(names: Names, name: Rows, part: Codes) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+def _culprits_of_events(names: Names, name: Rows, part: Codes) -> tuple[pl.DataFrame, Rows]:
     """The culprits of what has an event, by the numbers of names and the classes: WHO, and the row of each there."""
     first, event = number_alike((name + np.int64(1)) * len(CLASSES) + part)
     who = {
@@ -285,16 +291,16 @@ def _culprits_of_events(names: Names, name: Rows, part: Codes) -> tuple[pl.DataF
         "name": names.text(name[first]).fill_null(NAMELESS),
         "source": pl.Series([None] * first.size, dtype=pl.String),
     }
-    return pl.DataFrame(who), event.astype(np.int64)
+    return pl.DataFrame(who), event
 
 
-def _culprits_of_code(trace: Trace, stack: HostStack, part: Codes, row: Rows) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+def _culprits_of_code(trace: Trace, stack: HostStack, part: Codes, row: Rows) -> tuple[pl.DataFrame, Rows]:
     """The culprits of pieces of host code, by their classes and rows of the stack: WHO, and the row of each there."""
     number, descriptions = stack.descriptions(trace)
     first, code = number_alike((gather(number, row) + 1) * np.int64(len(CLASSES)) + part)
     stack_row = pl.Series(gather(number, row[first]).astype(np.int64)).replace(NONE, None)
     rows = descriptions.select(pl.all().gather(stack_row))
-    return _code(rows, part[first]), code.astype(np.int64)
+    return _code(rows, part[first]), code
 
 
 def _code(descriptions: pl.DataFrame, part: Codes) -> pl.DataFrame:

@@ -28,6 +28,8 @@ _find_names_of_places = Function("names_of_places")
 
 Rows = NDArray[np.int32]
 
+EVENT_COLUMNS = ("host_event", "launch", "device_event")
+"""The columns of PATH that say what ran."""
 NAMELESS = "nothing recorded"
 """The name of what has no name."""
 UNLINKED = "launches not recorded"
@@ -45,7 +47,7 @@ class EventRows:
     @classmethod
     def of_path(cls, path: pl.DataFrame) -> EventRows:
         """Return the events of the segments of a path."""
-        return cls(*(path[column].to_numpy() for column in ("host_event", "launch", "device_event")))
+        return cls(*(path[column].to_numpy() for column in EVENT_COLUMNS))
 
     @classmethod
     def of_nodes(cls, trace: Trace, graph: Graph) -> EventRows:

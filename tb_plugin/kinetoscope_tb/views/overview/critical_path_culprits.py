@@ -110,7 +110,7 @@ def _sums(trace: Trace) -> pl.DataFrame:
     """The time of each culprit in each bar: `place`, WHO, `path_ns`, and `has_row`: whether it has a row of its own."""
     culprits, steps = path_culprits(trace), _steps(trace)
     lengths = trace.steps.select(length=pl.col("end_ns") - pl.col("start_ns")).with_row_index("step")
-    times = culprits.pieces.filter(pl.col("step").is_in(counted_steps(trace)))
+    times = culprits.pieces.select("step", "culprit", "dur_ns").filter(pl.col("step").is_in(counted_steps(trace)))
     times = times.group_by("step", "culprit").agg(path_ns=pl.col("dur_ns").sum())
     share = pl.col("path_ns") / pl.col("length")
     most = times.join(lengths.cast({"step": pl.Int32}), "step").group_by("culprit").agg(share=share.max())
@@ -118,7 +118,7 @@ def _sums(trace: Trace) -> pl.DataFrame:
     times = times.rename({"step": "place"})
     sums = pl.concat([times.with_columns(place=pl.lit(_ALL_STEPS, pl.Int32)), times])
     sums = sums.group_by("place", "culprit").agg(pl.col("path_ns").sum())
-    who = culprits.who.with_row_index("culprit").cast({"culprit": pl.Int64})
+    who = culprits.who.with_row_index("culprit").cast({"culprit": pl.Int32})
     sums = sums.join(steps.select("place"), "place", "semi").join(who, "culprit")
     return sums.with_columns(has_row=pl.col("culprit").is_in(largest["culprit"].implode()))
 

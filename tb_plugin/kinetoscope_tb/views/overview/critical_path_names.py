@@ -70,7 +70,8 @@ def critical_path_names(
     explanation, steps, is_by_operator = path_explanation(trace), counted_steps(trace), by == "operator"
     what_if = explanation.what_if
     part = pl.lit(ALL).alias("part") if is_by_operator else pl.col("cause").alias("part")
-    pieces = pieces_by_name(trace, is_by_operator=is_by_operator).filter(pl.col("step").is_in(steps))
+    pieces = pieces_by_name(trace, is_by_operator=is_by_operator).select("segment", "step", "dur_ns", "cause", "name")
+    pieces = pieces.filter(pl.col("step").is_in(steps))
     rows = pieces.group_by("name", part).agg(path_ns=pl.col("dur_ns").sum(), segments=pl.col("segment").n_unique())
     rows = rows.cast({"name": pl.String, "part": pl.String})
     rows = rows.sort("path_ns", "name", "part", descending=[True, False, False]).with_row_index("row")

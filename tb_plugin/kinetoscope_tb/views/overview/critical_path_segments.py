@@ -72,7 +72,7 @@ def critical_path_segments(
     predicates = [pl.col("end_ns") > from_ns] if from_ns is not None else []
     predicates += [pl.col("start_ns") < to_ns] if to_ns is not None else []
     predicates += [pl.col("step").is_in(np.flatnonzero((steps == step).to_numpy()))] if step is not None else []
-    path = path.with_row_index("segment").cast({"segment": pl.Int64})
+    path = path.with_row_index("segment").cast({"segment": pl.Int32})
     path = path.with_columns(dur_ns=pl.col("end_ns") - pl.col("start_ns")).filter(pl.lit(value=True), *predicates)
     is_whole = rows == "all" or path.height <= MOST_ROWS
     longest = path if is_whole else path.top_k(MOST_ROWS - 1, by=_BY_LENGTH)

@@ -88,7 +88,8 @@ def critical_path_summary(trace: Trace) -> pl.DataFrame:
     if is_no_launch_known(trace):
         return CriticalPathSummary.of_row(_UNKNOWN)
     steps = counted_steps(trace)
-    pieces = pieces_by_name(trace).filter(pl.col("step").is_in(steps), pl.col("dur_ns") > 0)
+    pieces = pieces_by_name(trace).drop("python_call", "host_event")
+    pieces = pieces.filter(pl.col("step").is_in(steps), pl.col("dur_ns") > 0)
     path = critical_paths(trace).select("start_ns", is_host=~pl.col("class").is_in(list(ON_DEVICE)))
     pieces = pieces.hstack(path.select(pl.all().gather(pieces["segment"])))
     pieces = pieces.with_columns(is_host=pl.col("is_host") & (pl.col("cause") != NOT_SHOWN))
@@ -204,7 +205,7 @@ def _sums(pieces: pl.DataFrame) -> pl.DataFrame:
 
 def _largest_culprit(trace: Trace, pieces: pl.DataFrame) -> dict[str, Any]:
     """Who has most time of some pieces: WHO, and that time."""
-    who = path_culprits(trace).who.with_row_index("culprit").cast({"culprit": pl.Int64})
+    who = path_culprits(trace).who.with_row_index("culprit").cast({"culprit": pl.Int32})
     sums = pieces.group_by("culprit").agg(pl.col("dur_ns").sum()).join(who, "culprit")
     return sums.sort("dur_ns", *WHO, descending=[True, *(False for _ in WHO)]).row(0, named=True)
 
