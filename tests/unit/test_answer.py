@@ -311,6 +311,7 @@ def top(*operators):
     ],
     ids=["alone", "more often", "beyond the first ones", "slower", "unknown", "small"],
 )
+@pytest.mark.slow  # reads runs
 def test_the_operator_that_a_late_rank_calls_more_often_is_named(late, other, words):
     title = "Rank 2 computes 4 ms longer in each step: 4 ms of each step wait for it."
     row = run_rows(rule="straggler", title=title, saving_ns=4 * MS, confidence="high")
@@ -492,6 +493,7 @@ def steps_of_ranks(own_ms):
 
 
 @pytest.mark.parametrize(("longer", "is_named"), [({"1": 9, "3": 8}, True), ({"0": 9}, False), ({"1": 3}, False)])
+@pytest.mark.slow  # reads runs
 def test_a_rank_that_is_late_in_some_steps_is_explained_by_what_takes_longer_in_them(longer, is_named):
     title = "Rank 2 spends 8 ms longer on the host in 2 of 4 steps: 4 ms of each step wait for it."
     frames = {

@@ -130,6 +130,7 @@ def test_traces_lists_what_there_is(logdir):
     assert listed.select("run", "worker", "span").rows() == [("job", "rank0", "5"), ("job", "rank1", "5")]
 
 
+@pytest.mark.slow  # all of the API
 def test_the_examples_run(tmp_path, monkeypatch, capsys):
     sample = next((ROOT / "samples").glob("gloo_2ranks"))
     shutil.copytree(sample, tmp_path / "runs", ignore=shutil.ignore_patterns("*.py", "*.md"))

@@ -61,6 +61,7 @@ def process(code, library):
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow  # starts a process
 def test_a_missing_library_says_what_to_do(tmp_path):
     code = "import kinetoscope_tb.reader, kinetoscope_tb.arrays.native as n; n.Function('nearest')()"
     errors = process(code, tmp_path / "libkinetoscope.so").stderr

@@ -236,6 +236,7 @@ each = pytest.mark.parametrize("view", [v for v in VIEWS.values() if v.comparabl
 
 
 @each
+@pytest.mark.slow  # each view
 def test_every_view_compares_with_itself_without_a_change(view):
     trace = steps(10, 30, 20)
     comparison = compare(view, trace, trace, columns=view.comparable_columns)
@@ -247,6 +248,7 @@ def test_every_view_compares_with_itself_without_a_change(view):
 
 
 @each
+@pytest.mark.slow  # each view
 def test_an_amount_of_two_steps_is_the_sum_of_both(view):
     """Else it needs adds_up=False, or the view needs another `within`."""
     whole = steps(10, 30, extra="aten::add", extra_in=(1,))

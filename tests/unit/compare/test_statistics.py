@@ -65,6 +65,7 @@ STEPS = [3, 4, 6, 7, 8, 12, 16, 60]
 
 
 @pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.slow  # many samples
 def test_sides_without_a_change_rarely_differ(steps):
     """By an estimate of the correlation alone, 0.5 gives 5 %, and a slope 66 % of 60 steps."""
     assert max(share_beyond(kind, steps) for kind in EVEN) <= 0.005

@@ -132,6 +132,7 @@ def error_of(made, run):
     return np.abs(np.array(errors, float))
 
 
+@pytest.mark.slow  # many runs
 def test_clocks_are_told_within_the_stated_error():
     missed = told = 0
     for seed in range(30):

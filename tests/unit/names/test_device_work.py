@@ -59,6 +59,7 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("part", ["_kernel", "at::native::", "void ", "(", "<", "enable_if::", "/job:a/", "gemm_f16"])
+@pytest.mark.slow  # long names
 def test_names_of_any_length_are_read_in_time(part: str) -> None:
     names = [before + part * 200_000 for before in ("", "void ", "std::enable_if<", "cutlass3x_sm90_tensorop_")]
     assert {device_work(name) for name in names} <= {None, "kernel"}

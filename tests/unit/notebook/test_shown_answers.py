@@ -73,6 +73,7 @@ def test_a_recording_shows_its_first_screen(profile):
 
 
 @pytest.mark.parametrize("name", EVERY_VIEW)
+@pytest.mark.slow  # each view
 def test_each_view_shows_itself_without_scripts(profile, name):
     try:
         frame = profile.view(name)

@@ -85,6 +85,7 @@ def fail_unless_whole(run, path_segments, pieces):
 
 
 @pytest.mark.parametrize("name", list(TRUTHS))
+@pytest.mark.slow  # runs of many ranks
 def test_the_pieces_of_each_segment_follow_each_other_and_add_up_to_it(name):
     run, traces, path_segments = run_of(name)
     fail_unless_whole(run, path_segments, pieces_of(run, traces, path_segments))

@@ -173,6 +173,7 @@ RELEASED = [e for e in ERAS if e.name.startswith(("torch ", "ROCm, torch "))]
 
 
 @pytest.mark.parametrize("era", RELEASED, ids=lambda era: era.name)
+@pytest.mark.slow  # each era
 def test_the_torch_of_every_era_is_told(era):
     assert contains(torch_version(era.trace), ".".join(map(str, era.writer.torch)))
 

@@ -74,6 +74,7 @@ def test_a_number_is_the_step_or_a_row_of_a_view():
         parse_number("overview[Communication]", EVERY_VIEW).value(EVERY_VIEW, trace)
 
 
+@pytest.mark.slow  # many recordings
 def test_rows_explain_and_only_those_that_changed_are_real():
     def frames(length):
         return [explaining_rows(EVERY_VIEW, steps(length + nth, length + nth + 1)) for nth in range(6)]
