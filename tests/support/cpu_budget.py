@@ -1,4 +1,4 @@
-"""What a run of tests may cost, in CPU seconds of all its processes: other work on the machine changes them little."""
+"""What a run of tests may cost, in CPU seconds of all its processes, which other work changes less than its duration."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def ended(process):
         out, err = process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
-    return process.returncode, "".join(line for line in out.splitlines(True) if not line.startswith("[Gloo] ")), err
+    return process.returncode, without_gloo_s_lines(out), err
 
 
 def traces_in(run):

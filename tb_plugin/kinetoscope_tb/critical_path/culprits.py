@@ -45,6 +45,7 @@ CAUSES_OF_CODE = ("host_python", "host_python", "host_operator", "host_annotatio
 """The cause of code that is outside of operators and calls by torch's account, for each kind of row of the stack."""
 PARTS = tuple(dict.fromkeys((*CAUSES, *CAUSES_OF_CODE, NOT_SHOWN)))
 """All causes, each once."""
+_PART = pl.Enum(PARTS)
 
 _CODE = (LOADING, BETWEEN)
 """The classes whose culprit is what the thread did."""
@@ -86,6 +87,10 @@ class Culprits:
 
     pieces: pl.DataFrame
     who: pl.DataFrame
+
+    def with_numbers(self) -> pl.DataFrame:
+        """The culprits with their numbers, `culprit`, to join with pieces."""
+        return self.who.with_row_index("culprit").cast({"culprit": pl.Int32})
 
 
 @once_per_trace
@@ -171,7 +176,7 @@ def pieces_by_name(trace: Trace, *, is_by_operator: bool = False) -> pl.DataFram
         operator = Names.of(trace).operators(EventRows.of_path(critical_paths(trace)))[segment]
         is_shown = (who["cause"] != NOT_SHOWN).to_numpy()[culprit]
         who, culprit = by_operator(trace, culprits, np.where(is_shown, operator, np.int32(NONE)))
-    columns = pl.DataFrame([who["cause"].cast(pl.Enum(PARTS)), who["name"].cast(pl.Enum(who["name"].unique()))])
+    columns = pl.DataFrame([who["cause"].cast(_PART), who["name"].cast(pl.Enum(who["name"].unique()))])
     return culprits.pieces.hstack(columns.select(pl.all().gather(pl.Series(culprit))))
 
 
@@ -233,7 +238,7 @@ def _code_of_nodes(graph: Graph, part: Codes) -> tuple[Ints, Rows, Ints, Ints]:
 def saved_by_part(trace: Trace, percent: int) -> NDArray[np.int64]:
     """How much shorter each step would be if all of a part, on the path or not, took `percent` less: [part, step]."""
     culprits = node_culprits(trace)
-    part = culprits.who["cause"].cast(pl.Enum(PARTS)).to_physical().cast(pl.Int32).to_numpy()
+    part = culprits.who["cause"].cast(_PART).to_physical().cast(pl.Int32).to_numpy()
     return saved_by_group(trace, part[culprits.pieces["culprit"].to_numpy()], len(PARTS), percent)
 
 

@@ -82,7 +82,9 @@ def test_a_write_to_a_pipe_that_nobody_reads_is_told(function):
     threads = [{"name": "MainThread", "state": "S", "waits_in": function}]
     answer = judged(changes={CULPRIT_RANK: {"threads": threads}})
     assert " for 141 s, in a write to a full pipe; " in sentence(answer)
-    assert f" in {function} (S): nobody reads the pipe that it writes to, often" in "\n".join(evidence(answer))
+    assert f" in {function} (S): the pipe that it writes to, often its own output, is read too slowly" in "\n".join(
+        evidence(answer)
+    )
 
 
 def test_a_culprit_that_waits_in_a_receive_is_none():

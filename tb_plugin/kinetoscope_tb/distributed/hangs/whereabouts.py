@@ -16,7 +16,7 @@ from .verdict import CULPRIT, Verdict
 
 _MOST_RANKS = 4
 _UNINTERRUPTIBLE = "D"
-_FULL_PIPE = ("pipe_write", "anon_pipe_write", "fifo_pipe_write")  # Linux, fs/pipe.c; the last two since 6.15
+_FULL_PIPE = ("pipe_write", "anon_pipe_write", "fifo_pipe_write")  # Linux, fs/pipe.c; the last two in newer ones
 
 
 def activity_clause(verdict: Verdict) -> str:
@@ -88,7 +88,7 @@ def _report(rank: int, report: HangReport) -> str:
     where = f"in {activity.function} ({source_line(activity.file, activity.line)})" if activity else "in a library"
     kernel = f"; the kernel has its main thread in {report.waits_in} ({report.state})" if report.waits_in else ""
     if report.waits_in in _FULL_PIPE:
-        kernel += ": nobody reads the pipe that it writes to, often its own output, or too slowly"
+        kernel += ": the pipe that it writes to, often its own output, is read too slowly, or by nobody"
     markers = f"; open markers: {enumeration([name for name, _ in report.markers])}" if report.markers else ""
     last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""
     step = f"At {instant(report.written_ns)} rank {rank} had been in step {report.step} for {report.step_s:.0f} s"

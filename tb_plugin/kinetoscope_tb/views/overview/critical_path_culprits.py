@@ -118,8 +118,7 @@ def _sums(trace: Trace) -> pl.DataFrame:
     times = times.rename({"step": "place"})
     sums = pl.concat([times.with_columns(place=pl.lit(_ALL_STEPS, pl.Int32)), times])
     sums = sums.group_by("place", "culprit").agg(pl.col("path_ns").sum())
-    who = culprits.who.with_row_index("culprit").cast({"culprit": pl.Int32})
-    sums = sums.join(steps.select("place"), "place", "semi").join(who, "culprit")
+    sums = sums.join(steps.select("place"), "place", "semi").join(culprits.with_numbers(), "culprit")
     return sums.with_columns(has_row=pl.col("culprit").is_in(largest["culprit"].implode()))
 
 

@@ -205,8 +205,7 @@ def _sums(pieces: pl.DataFrame) -> pl.DataFrame:
 
 def _largest_culprit(trace: Trace, pieces: pl.DataFrame) -> dict[str, Any]:
     """Who has most time of some pieces: WHO, and that time."""
-    who = path_culprits(trace).who.with_row_index("culprit").cast({"culprit": pl.Int32})
-    sums = pieces.group_by("culprit").agg(pl.col("dur_ns").sum()).join(who, "culprit")
+    sums = pieces.group_by("culprit").agg(pl.col("dur_ns").sum()).join(path_culprits(trace).with_numbers(), "culprit")
     return sums.sort("dur_ns", *WHO, descending=[True, *(False for _ in WHO)]).row(0, named=True)
 
 
