@@ -87,6 +87,41 @@ def test_a_write_to_a_pipe_that_nobody_reads_is_told(function):
     )
 
 
+@pytest.mark.parametrize(
+    ("operation", "file", "words"),
+    [
+        ("read", "/mnt/data/7.tar", ", in a read from /mnt/data/7.tar; "),
+        ("read", "10.0.0.5:443", ", in a read from 10.0.0.5:443; "),
+        ("read", "[fe80::1]:443", ", in a read from [fe80::1]:443; "),
+        ("read", "pipe:[123]", ", in a read from a pipe; "),
+        ("read", "socket:[123]", ", in a read from a socket; "),
+        ("read", "anon_inode:[eventfd]", "; "),
+        ("write", "/mnt/out/7.pt", ", in a write to /mnt/out/7.pt; "),
+        ("flush", "/mnt/out/7.pt", ", in a flush of /mnt/out/7.pt; "),
+        ("lock", "/home/me/.cache/lock", ", waiting for the lock on /home/me/.cache/lock; "),
+        ("connect", "10.0.0.5:29500", ", connecting to 10.0.0.5:29500; "),
+    ],
+)
+def test_what_a_culprit_s_system_call_waits_for_is_told(operation, file, words):
+    threads = [{"name": "MainThread", "state": "S", "waits_for": {"operation": operation, "file": file}}]
+    answer = judged(changes={CULPRIT_RANK: {"threads": threads}})
+    assert f" for 141 s{words}" in sentence(answer)
+
+
+def test_a_wait_that_nothing_interrupts_is_for_its_file_if_that_is_known():
+    wait = {"waits_in": "nfs_wait_bit_killable", "waits_for": {"operation": "read", "file": "/mnt/data/7.tar"}}
+    answer = judged(changes={CULPRIT_RANK: {"threads": [{"name": "MainThread", "state": "D", **wait}]}})
+    assert " for 141 s, in a read from /mnt/data/7.tar; " in sentence(answer)
+    assert "has its main thread in nfs_wait_bit_killable (D)" in "\n".join(evidence(answer))
+
+
+def test_a_terminal_that_is_paused_is_told():
+    wait = {"waits_in": "wait_woken", "waits_for": {"operation": "write", "file": "/dev/pts/3"}}
+    answer = judged(changes={CULPRIT_RANK: {"threads": [{"name": "MainThread", "state": "S", **wait}]}})
+    assert " for 141 s, in a write to /dev/pts/3, a terminal that takes no more output; " in sentence(answer)
+    assert ": the terminal is paused, as by Ctrl-S (Ctrl-Q goes on), or " in "\n".join(evidence(answer))
+
+
 def test_a_culprit_that_waits_in_a_receive_is_none():
     other = 0
     stuck = {"message": {"operation": "recv", "peer": other}}

@@ -60,6 +60,22 @@ def test_a_stack_without_the_program_has_no_activity():
 
 
 @pytest.mark.parametrize(
+    ("value", "wait"),
+    [
+        ({"operation": "read", "file": "/mnt/7.tar"}, ("read", "/mnt/7.tar")),
+        ({}, None),
+        (None, None),
+        ({"operation": "unlink", "file": "/mnt/7.tar"}, None),
+        ({"operation": ["read"], "file": "/mnt/7.tar"}, None),
+        ({"operation": "read", "file": 7}, None),
+        ({"operation": "read", "file": ""}, None),
+    ],
+)
+def test_what_the_main_thread_waits_for_is_checked(value, wait):
+    assert changed(threads=[{"name": "MainThread", "waits_for": value}]).waits_for == wait
+
+
+@pytest.mark.parametrize(
     "value",
     [None, [], {}, {**REPORT, "step": 5}, {**REPORT, "written_ns": "now"}, {**REPORT, "world_size": 1 << 40}],
 )

@@ -16,6 +16,14 @@ from .verdict import CULPRIT, Verdict
 
 _MOST_RANKS = 4
 _UNINTERRUPTIBLE = "D"
+_TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
+_WAITS = {
+    "read": "in a read from",
+    "write": "in a write to",
+    "flush": "in a flush of",
+    "lock": "waiting for the lock on",
+    "connect": "connecting to",
+}
 _FULL_PIPE = ("pipe_write", "anon_pipe_write", "fifo_pipe_write")  # Linux, fs/pipe.c; the last two in newer ones
 
 
@@ -26,10 +34,31 @@ def activity_clause(verdict: Verdict) -> str:
     if report is None or (activity := report.activity) is None:
         return ""
     where = f"; it has been in {activity.function} ({short_line(activity)}){_duration(activity.seconds)}"
-    if report.waits_in in _FULL_PIPE:
-        return f"{where}, in a write to a full pipe"
+    if clause := _wait_clause(report):
+        return f"{where}, {clause}"
     is_stuck = report.state == _UNINTERRUPTIBLE
     return f"{where}, in the kernel's {report.waits_in or 'uninterruptible sleep'}" if is_stuck else where
+
+
+def _wait_clause(report: HangReport) -> str:
+    """Such as "in a read from /data/7.tar"; empty if nothing is known that says something to the reader."""
+    if report.waits_in in _FULL_PIPE:
+        return "in a write to a full pipe"
+    if report.waits_for is None:
+        return ""
+    operation, file = report.waits_for
+    if _is_terminal(report):
+        return f"in a write to {file}, a terminal that takes no more output"
+    kind = file.partition(":[")[0]
+    is_nameless = kind != file and kind in ("pipe", "socket")
+    is_known = is_nameless or file.startswith("/") or file.rpartition(":")[2].isdecimal()
+    return f"{_WAITS[operation]} {f'a {kind}' if is_nameless else file}" if is_known else ""
+
+
+def _is_terminal(report: HangReport) -> bool:
+    """Whether it waits for a terminal to take its output."""
+    operation, file = report.waits_for or ("", "")
+    return operation == "write" and file.startswith(_TERMINALS)
 
 
 def activity_clauses(verdict: Verdict) -> list[str]:
@@ -89,6 +118,8 @@ def _report(rank: int, report: HangReport) -> str:
     kernel = f"; the kernel has its main thread in {report.waits_in} ({report.state})" if report.waits_in else ""
     if report.waits_in in _FULL_PIPE:
         kernel += ": the pipe that it writes to, often its own output, is read too slowly, or by nobody"
+    elif _is_terminal(report):
+        kernel += ": the terminal is paused, as by Ctrl-S (Ctrl-Q goes on), or what shows it doesn't read it"
     markers = f"; open markers: {enumeration([name for name, _ in report.markers])}" if report.markers else ""
     last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""
     step = f"At {instant(report.written_ns)} rank {rank} had been in step {report.step} for {report.step_s:.0f} s"

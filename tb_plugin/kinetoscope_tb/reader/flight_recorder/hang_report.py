@@ -17,6 +17,8 @@ END = "end"
 _MOST_LINES, _MOST_MARKERS = 64, 64
 _MOST_RANKS = 1 << 20
 _OPERATIONS = ("send", "recv")
+WAITS = ("read", "write", "flush", "lock", "connect")
+"""The operations that a thread may wait for: `signals.system_calls` of the recorder writes them."""
 _WRAPPERS = ("wrapper", "_wrap", "inner", "decorator")
 
 
@@ -80,6 +82,8 @@ class HangReport:
             None if it may be any); None if it is in none.
         state: The kernel's letter for this thread; empty if it isn't known.
         waits_in: The kernel's function that this thread waits in; empty if it isn't known.
+        waits_for: What its system call waits for: (one of WAITS, a path, `pipe:[…]`, `socket:[…]` or `host:port`); None
+            if that isn't known.
         markers: Name and duration in seconds of each open marker.
         last_saved: The last trace that was saved; empty if there is none.
     """
@@ -94,6 +98,7 @@ class HangReport:
     message: tuple[str, int | None] | None
     state: str
     waits_in: str
+    waits_for: tuple[str, str] | None
     markers: tuple[tuple[str, float], ...]
     last_saved: str
 
@@ -122,7 +127,7 @@ def hang_report(value: object) -> HangReport | None:
     step_number, world_size = integer(step.get("number")), integer(value.get("world_size"))
     if written_ns is None or step_number is None or world_size is None or not 0 < world_size <= _MOST_RANKS:
         return None
-    state, waits_in = _main_thread(value.get("threads"))
+    main_thread = _main_thread(value.get("threads"))
     return HangReport(
         world_size,
         written_ns,
@@ -132,8 +137,9 @@ def hang_report(value: object) -> HangReport | None:
         text(value.get("reason")),
         _stack(value.get("stack")),
         _message(value.get("message"), world_size),
-        state,
-        waits_in,
+        text(main_thread.get("state"))[:1],
+        text(main_thread.get("waits_in")),
+        _waits_for(main_thread.get("waits_for")),
         _markers(value.get("markers")),
         text(value.get("last_saved")),
     )
@@ -161,10 +167,14 @@ def _message(value: object, world_size: int) -> tuple[str, int | None] | None:
     return str(operation), peer if peer is not None and 0 <= peer < world_size else None
 
 
-def _main_thread(threads: object) -> tuple[str, str]:
-    """(state, waits_in) of the main thread."""
-    facts = next((t for item in _items(threads, 1 << 8) if (t := _mapping(item)).get("name") == "MainThread"), {})
-    return text(facts.get("state"))[:1], text(facts.get("waits_in"))
+def _main_thread(threads: object) -> Mapping[str, Any]:
+    return next((t for item in _items(threads, 1 << 8) if (t := _mapping(item)).get("name") == "MainThread"), {})
+
+
+def _waits_for(value: object) -> tuple[str, str] | None:
+    facts = _mapping(value)
+    operation, file = facts.get("operation"), text(facts.get("file"))
+    return (str(operation), file) if operation in WAITS and file else None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

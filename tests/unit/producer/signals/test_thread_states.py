@@ -8,9 +8,9 @@ def test_states_are_the_kernel_s(tmp_path):
             (tmp_path / str(tid) / "stat").write_text(stat)
             (tmp_path / str(tid) / "wchan").write_text(wait)
     assert thread_states(tmp_path) == {
-        7: {"name": "a) b", "state": "D", "waits_in": "nfs_wait"},
-        9: {"name": "python", "state": "S", "waits_in": ""},
-        11: {"name": "", "state": "", "waits_in": ""},  # it has just ended
+        7: {"name": "a) b", "state": "D", "waits_in": "nfs_wait", "waits_for": {}},
+        9: {"name": "python", "state": "S", "waits_in": "", "waits_for": {}},
+        11: {"name": "", "state": "", "waits_in": "", "waits_for": {}},  # it has just ended
     }
 
 
