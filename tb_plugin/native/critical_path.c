@@ -530,15 +530,17 @@ EXPORT int64_t count_own_times(IN(int32_t, first), IN(int32_t, predecessor), IN(
     return sum;
 }
 
-/* The percent of each boundary: on some threads that of the time since its driving edge's predecessor, or of the longest
-   that `of_delay` has; 0 on the others. */
+/* Which part `event` ns are of the time since each boundary's driving edge's predecessor, in percent, at most `most`: on
+   some threads, and 0 on the others. Halves are rounded to even percents. */
 EXPORT int64_t percents_of_delays(IN(int32_t, first), IN(int32_t, predecessor), IN(int64_t, time), IN(int64_t, of_thread),
-                                  IN(uint8_t, is_meant), IN(uint8_t, of_delay), OUT(uint8_t, percent)) {
+                                  IN(uint8_t, is_meant), int64_t event, int64_t most, OUT(uint8_t, percent)) {
     for (int64_t thread = 0; thread + 1 < of_thread_size; thread++)
         for (int64_t v = AT(of_thread, thread); v < AT(of_thread, thread + 1); v++) {
             int64_t e = AT(first, v), is_waiting = e < AT(first, v + 1);
             int64_t delay = is_waiting && AT(is_meant, thread) ? AT(time, v) - AT(time, AT(predecessor, e)) : 0;
-            AT(percent, v) = AT(is_meant, thread) ? AT(of_delay, smaller(delay, of_delay_size - 1)) : 0;
+            int64_t twice = 200 * event + delay, rounded = delay > 0 ? twice / (2 * delay) : most;
+            if (delay > 0 && twice % (2 * delay) == 0) rounded -= rounded % 2;
+            AT(percent, v) = AT(is_meant, thread) ? smaller(rounded, most) : 0;
         }
     return 0;
 }

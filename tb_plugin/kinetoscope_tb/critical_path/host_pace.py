@@ -40,8 +40,6 @@ _MOST_PERCENT = 90
 """Of the time before the begin or end of a range: recording isn't taken to be all of it."""
 _MOST_EVENT_NS = 3_000
 """Recording the begin or end of a range takes 0.5 to 1.2 µs if nothing else slows the host (`samples/h100_pairs`)."""
-_NO_PART_NS = 200 * _MOST_EVENT_NS
-"""Of a delay from here on, that is less than half a percent."""
 _NODES_AT_ONCE = 1 << 16
 _WAITS = (Kind.SYNC, Kind.FULL_QUEUE, Kind.COLLECTIVE)
 
@@ -88,11 +86,9 @@ class HostPace:
             return np.empty(0, np.uint8)
         graph, boundaries = self.graph, self.graph.nodes.boundaries
         event_ns = self._event_ns(self._recording_ns * self.start.size)
-        share = 100 * event_ns / np.maximum(np.arange(_NO_PART_NS + 1), 1)
-        percents = np.minimum(share, _MOST_PERCENT).round().astype(np.uint8)
         recording = np.empty(boundaries.time.size, np.uint8)
         edges = graph.first, graph.predecessor, graph.nodes.time
-        _find_percents_of_delays(*edges, boundaries.first, self.is_main, percents, recording)
+        _find_percents_of_delays(*edges, boundaries.first, self.is_main, event_ns, _MOST_PERCENT, recording)
         return recording
 
     def also_slowed(self, recording: NDArray[np.uint8], rest_ns: float) -> NDArray[np.uint8]:
