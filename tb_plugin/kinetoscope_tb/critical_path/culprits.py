@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, number_alike
+from ..arrays.gather import NONE, category_codes, gather, number_alike
 from ..arrays.intervals import Ints, cut, union
 from ..measures.recording.lost_launches import are_launches_known
 from ..measures.time.host_stack import FRAMES, KINDS, HostStack, StackPieces
@@ -238,7 +238,7 @@ def _code_of_nodes(graph: Graph, part: Codes) -> tuple[Ints, Rows, Ints, Ints]:
 def saved_by_part(trace: Trace, percent: int) -> NDArray[np.int64]:
     """How much shorter each step would be if all of a part, on the path or not, took `percent` less: [part, step]."""
     culprits = node_culprits(trace)
-    part = culprits.who["cause"].cast(_PART).to_physical().cast(pl.Int32).to_numpy()
+    part = category_codes(culprits.who["cause"].cast(_PART))
     return saved_by_group(trace, part[culprits.pieces["culprit"].to_numpy()], len(PARTS), percent)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, categories_of, gather, gather_column
+from ..arrays.gather import categories_of, category_codes, gather, gather_column
 from ..arrays.native import Function
 from ..arrays.nesting import nearest
 from ..measures.recording.server import inference_server
@@ -92,7 +92,7 @@ class Names:
         first = 0
         for frame, categories in zip(frames, categories_of_frames, strict=True):
             of_text = number[first : first + categories.len()].astype(np.int32)
-            codes.append(gather(of_text, frame["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()))
+            codes.append(gather(of_text, category_codes(frame["name"])))
             first += categories.len()
         parent = hosts["parent"].to_numpy()
         loader = nearest(name_mask(hosts["name"], is_data_loading), parent)

@@ -25,6 +25,7 @@ import polars as pl
 import zstandard
 from numpy.typing import NDArray
 
+from ...arrays.gather import category_codes
 from .values import BrokenEntry, mapping, parse_json, sequence, whole
 
 MAGIC_BYTES = 18
@@ -114,8 +115,7 @@ class Writer:
 
     def _column(self, column: pl.Series) -> Any:
         if isinstance(column.dtype, pl.Enum):
-            codes = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
-            return {"codes": self.integers(codes), "categories": self.texts(column.dtype.categories)}
+            return {"codes": self.integers(category_codes(column)), "categories": self.texts(column.dtype.categories)}
         if column.dtype == pl.String:
             return self.texts(column)
         values = column.explode() if isinstance(column.dtype, pl.Array) else column

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import categories_of, map_categories
+from ...arrays.gather import categories_of, category_codes, map_categories
 from ...arrays.native import Function
 from ...timeline.core.model import FRAMES, Labels
 from ...trace import Trace
@@ -106,7 +106,7 @@ def _kinds(name: str, frame: pl.DataFrame) -> tuple[NDArray[np.int64], list[tupl
         return np.zeros(frame.height, np.int64), [("python_function", False)]
     category = frame["category"]
     categories = [None, *categories_of(category).to_list()]
-    code = category.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
+    code = category_codes(category).astype(np.int64) + 1
     if name == "others":
         lasts = map_categories(frame["phase"], lambda phase: phase in ("X", "B")).astype(bool)
         code = code + len(categories) * (~lasts & (frame["dur_ns"].to_numpy() <= 0))

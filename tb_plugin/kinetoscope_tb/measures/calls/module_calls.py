@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, factorize, gather, map_categories
+from ...arrays.gather import NONE, category_codes, factorize, gather, map_categories
 from ...arrays.nesting import nearest
 from ...names.regex import regex
 from ...trace.model import LIGHTNING, Trace
@@ -148,7 +148,7 @@ class _RowNames:
 
 def _python_names(calls: pl.DataFrame) -> tuple[list[ModuleName], Rows]:
     """(The names, the index of each call's): a name of several modules gets the module's number."""
-    texts = calls["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy() + 1
+    texts = category_codes(calls["name"]).astype(np.int64) + 1
     ids, module = factorize(calls["module_id"].to_numpy().astype(np.int64))  # no call of a module has a negative one
     _, first, code = np.unique(texts * max(ids.size, 1) + module, return_index=True, return_inverse=True)
     kinds = calls[first].select(pl.col("name").cast(pl.String), "module_id")

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, factorize, fraction, gather, map_categories, scatter_add
+from ...arrays.gather import NONE, category_codes, factorize, fraction, gather, map_categories, scatter_add
 from ...arrays.nesting import add_up, nearest, nearest_alike
 from ...names.tensor_cores import is_matrix_op
 from ...table import BOOL, BYTES, COUNT, DURATION, FRACTION, TEXT, Column, Table
@@ -148,7 +148,7 @@ class Calls:
         rows = np.flatnonzero((host["kind"] == "operator").to_numpy() & ~again)
         keys = np.zeros(rows.size, np.int64)
         for name in by:
-            code = host[name].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows] + 1
+            code = category_codes(host[name])[rows] + 1
             keys = keys * (int(code.max(initial=0)) + 1) + code
         groups, group = factorize(keys)
         self.group = np.full(host.height, NONE, np.int32)
@@ -156,7 +156,7 @@ class Calls:
         self.own_group = gather(self.group, nearest(~again, self.parent))
         self.first = np.empty(groups.size, np.int64)
         self.first[group[::-1]] = rows[::-1]
-        names = host["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+        names = category_codes(host["name"])
         self._outer = nearest_alike(self.parent, np.where(self.group >= 0, names, NONE), int(names.max(initial=0)) + 1)
 
     def own(self, row: NDArray[np.int32], value: NDArray[Any]) -> NDArray[np.int64]:

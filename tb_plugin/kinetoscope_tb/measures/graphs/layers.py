@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, map_categories
+from ...arrays.gather import NONE, category_codes, map_categories
 from ...names.kernel_families import FAMILIES, kernel_family
 from ...trace.model import Trace
 from ...trace.results import once_per_recording
@@ -54,7 +53,7 @@ def inferred_layers(trace: Trace) -> Layers:
     graph_replays, device = replays(trace), trace.device_events
     family = map_categories(device["name"], lambda name: FAMILIES.index(kernel_family(name)), missing=NONE)
     layer = np.full(device.height, NONE, np.int32)
-    codes = device["name"].to_physical().cast(pl.Int64).to_numpy()
+    codes = category_codes(device["name"]).astype(np.int64)
     alone, together = _by_form(graph_replays, codes)
     loose = np.ones(graph_replays.launch.size, bool)
     for form, members in alone.items():

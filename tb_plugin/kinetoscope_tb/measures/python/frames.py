@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE, categories_of
+from ...arrays.gather import NONE, categories_of, category_codes
 from ...names.python_frames import FRAME
 from ..calls.call_tree import MergedTree, Rows
 
@@ -26,8 +26,7 @@ def functions(names: pl.Series) -> tuple[Rows, list[str]]:
     distinct = texts.unique(maintain_order=True)
     indices = texts.replace_strict(distinct, pl.Series(range(distinct.len())), return_dtype=pl.Int32)
     index = np.append(indices.to_numpy(), NONE).astype(np.int32)
-    code = names.to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
-    return index[code], distinct.to_list()
+    return index[category_codes(names)], distinct.to_list()
 
 
 def without_addresses(names: pl.Series) -> pl.Series:

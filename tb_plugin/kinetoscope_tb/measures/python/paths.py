@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, categories_of, gather, scatter_add
+from ...arrays.gather import NONE, categories_of, category_codes, gather, scatter_add
 from ...arrays.nesting import nearest, outward
 from ...names.python_frames import begins_thread, is_of_library, is_wait
 from ...trace.model import Trace
@@ -181,9 +181,7 @@ def _codes(trace: Trace, forest: CallForest, threads: pl.Series, operators: str)
     code = np.empty(forest.row.size, np.int32)
     code[forest.is_python] = _beginning_at(function[forest.row[forest.is_python]], len(names))
     rows = forest.host[~forest.is_python]
-    code[~forest.is_python] = _beginning_at(
-        ops.to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()[rows], len(names) + len(texts)
-    )
+    code[~forest.is_python] = _beginning_at(category_codes(ops)[rows], len(names) + len(texts))
     is_inner = gather(~forest.is_python, forest.parent, missing=False) & ~forest.is_python
     if operators == "outermost":
         code[is_inner] = NONE

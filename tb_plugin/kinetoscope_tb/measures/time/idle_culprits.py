@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from ...arrays.gather import NONE, gather, number_alike
+from ...arrays.gather import NONE, category_codes, gather, number_alike
 from ...arrays.intervals import Intervals, cut, merge, union, without
 from ...arrays.native import Function
 from ...trace.model import Trace
@@ -187,7 +187,7 @@ class CulpritPieces:
         pieces = self.pieces.with_columns(culprit=pl.Series(number))
         rows = _by_gap(pieces, first.size)
         after = rows["after"].to_numpy()
-        codes = trace.device_events["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+        codes = category_codes(trace.device_events["name"]).astype(np.int64)
         total, count, longest = (np.zeros(first.size, np.int64) for _ in range(3))
         largest, is_alike = np.full(first.size, NONE, np.int64), np.ones(first.size, np.bool_)
         sums = total, count, longest, largest, is_alike
@@ -226,8 +226,8 @@ def _of_device(trace: Trace, device: int | None) -> CulpritPieces:
     """The pieces of one device, or of all."""
     pieces, stack = culprits(trace, device=device)
     number, descriptions = stack.descriptions(trace)
-    cause, activity = (pieces[name].to_physical().cast(pl.Int64).fill_null(NONE) for name in ("cause", "activity"))
-    kinds = (cause * (len(HOST_ACTIVITIES) + 1) + activity + 1).to_numpy()
+    cause, activity = (category_codes(pieces[name]).astype(np.int64) for name in ("cause", "activity"))
+    kinds = cause * (len(HOST_ACTIVITIES) + 1) + activity + 1
     of_row = gather(number, pieces["stack_row"].to_numpy()).astype(np.int64)
     first, culprit = number_alike(kinds * (descriptions.height + 1) + of_row + 1)
     who = pieces.select(pl.col("cause", "activity").cast(pl.String))[first]

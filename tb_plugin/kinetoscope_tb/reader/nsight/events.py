@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from ...arrays.gather import category_codes
 from ...names.regex import regex
 from ..scan import scanner as s
 from ..scan.chunk import new_out
@@ -88,8 +89,7 @@ class Events:
         """A code per text; -1 for null."""
         distinct = texts.drop_nulls().unique(maintain_order=True)
         code = np.array([*(self.code(text) for text in distinct.to_list()), -1], np.int64)
-        index = texts.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64).fill_null(-1)
-        return code[np.asarray(index, np.int64)]
+        return code[category_codes(texts.cast(pl.Enum(distinct)))]
 
     def set(self, column: str, codes: Ints | int) -> None:
         """Set one of EVENT_CODES."""

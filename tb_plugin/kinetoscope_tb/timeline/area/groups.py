@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, categories_of, gather
+from ...arrays.gather import NONE, categories_of, category_codes, gather
 from ...arrays.nesting import innermost
 from ...measures.calls.annotation_ranges import AnnotationRanges
 from ...measures.calls.module_calls import ModuleCalls
@@ -70,7 +69,7 @@ def _by_operator(trace: Trace, timeline: Timeline) -> Groups:
     """Operators by name: device work by the operator that launched it, runtime calls by the one around them."""
     host = trace.all_host_events
     is_op = is_operator_of_all(trace)
-    names: Ints = host["name"].to_physical().cast(pl.Int64).fill_null(NONE).to_numpy()
+    names: Ints = category_codes(host["name"]).astype(np.int64)
     codes = {
         "host_events": np.where(is_op, names, NONE)[: trace.host_events.height],
         "launches": gather(names, trace.launches["op"].to_numpy()),

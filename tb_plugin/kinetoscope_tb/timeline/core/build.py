@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import categories_of, factorize, gather, map_categories
+from ...arrays.gather import categories_of, category_codes, factorize, gather, map_categories
 from ...arrays.native import Array, Function
 from ...arrays.nesting import nest
 from ...measures.calls.annotation_ranges import AnnotationRanges
@@ -170,7 +170,7 @@ def _labels(parts: list[_Part]) -> tuple[NDArray[np.uint32], Labels]:
     """(the label of each row of all frames, the labels); one for each pair of a name and a category."""
     codes, pairs, size = [], [], 0
     for part in parts:
-        names: NDArray[np.int64] = part.frame["name"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
+        names = category_codes(part.frame["name"]).astype(np.int64) + 1
         keys, code = factorize(names * len(CATEGORIES) + part.category)
         texts = pl.concat([pl.Series([""]), categories_of(part.frame["name"])])
         text, category = texts.gather(keys // len(CATEGORIES)), (keys % len(CATEGORIES)).astype(np.uint8)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ...arrays.gather import NONE, categories_of, gather, number_alike, scatter_add
+from ...arrays.gather import NONE, categories_of, category_codes, gather, number_alike, scatter_add
 from ...arrays.native import SEED, Array, Function
 from ...arrays.nesting import nearest
 from ...measures.calls.op_calls import OpName
@@ -85,11 +85,11 @@ def _sequences(trace: Trace, is_call: NDArray[np.bool_], is_selected: NDArray[np
         "call", "launch", "row"
     )
     call, row = pairs["call"].to_numpy(), pairs["row"].to_numpy()
-    codes = device["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+    codes = category_codes(device["name"])
     sequence, parent, code = _sequence_trie(call, codes[row])
     first = np.flatnonzero(np.diff(call, prepend=NONE))
     last = np.append(first[1:], call.size)[: first.size] - 1
-    name = names.to_physical().cast(pl.Int64).gather(call[first]).fill_null(NONE).to_numpy()
+    name = category_codes(names.gather(call[first])).astype(np.int64)
     alike, number = number_alike((name + 1) * parent.size + sequence[last])
     duration = device["dur_ns"].to_numpy()[row]
     sums = pl.DataFrame(
@@ -130,7 +130,7 @@ def _device_rows(trace: Trace, is_call: NDArray[np.bool_]) -> tuple[NDArray[np.i
     Only the MOST_NESTED innermost levels of operators count.
     """
     parent = trace.all_host_events["parent"].to_numpy()
-    name = trace.all_host_events["name"].to_physical().cast(pl.Int32).fill_null(NONE).to_numpy()
+    name = category_codes(trace.all_host_events["name"])
     innermost = nearest(is_call, parent)
     at = gather(innermost, trace.device_events["op"].to_numpy())
     row = np.arange(at.size, dtype=np.int32)
