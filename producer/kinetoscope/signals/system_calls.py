@@ -73,6 +73,6 @@ def _address(host: str, port: str) -> str:
     """Such as 10.0.0.5:29500. Words of the host are in the processor's order of bytes."""
     words = bytes.fromhex(host)
     count = len(words) // 4
-    packed = struct.pack(f"={count}I", *struct.unpack(f">{count}I", words))
-    text = socket.inet_ntop(socket.AF_INET if count == 1 else socket.AF_INET6, packed).removeprefix("::ffff:")
+    address = struct.pack(f"={count}I", *struct.unpack(f">{count}I", words))
+    text = socket.inet_ntop(socket.AF_INET if count == 1 else socket.AF_INET6, address).removeprefix("::ffff:")
     return f"[{text}]:{int(port, 16)}" if ":" in text else f"{text}:{int(port, 16)}"
