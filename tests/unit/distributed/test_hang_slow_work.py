@@ -14,7 +14,7 @@ MAIN = StackLine("/job/train.py", 88, "__main__.main", 39.0)
 def report(*functions, markers=()):
     """What a rank wrote that is in these functions, the outermost first."""
     lines = [StackLine("/x.py", 1, function, 30.0) for function in functions[::-1]]
-    return HangReport(8, 1, 7, 40.0, None, "step", (*lines, MAIN), None, "S", "futex_do_wait", markers, "")
+    return HangReport(8, 1, 7, 40.0, None, "step", (*lines, MAIN), None, "S", "futex_do_wait", None, markers, "")
 
 
 def status(**changes):

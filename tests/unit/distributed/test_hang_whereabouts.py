@@ -112,7 +112,9 @@ def test_a_wait_that_nothing_interrupts_is_for_its_file_if_that_is_known():
     wait = {"waits_in": "nfs_wait_bit_killable", "waits_for": {"operation": "read", "file": "/mnt/data/7.tar"}}
     answer = judged(changes={CULPRIT_RANK: {"threads": [{"name": "MainThread", "state": "D", **wait}]}})
     assert " for 141 s, in a read from /mnt/data/7.tar; " in sentence(answer)
-    assert "has its main thread in nfs_wait_bit_killable (D)" in "\n".join(evidence(answer))
+    assert "has its main thread in nfs_wait_bit_killable (D), in a read from /mnt/data/7.tar" in "\n".join(
+        evidence(answer)
+    )
 
 
 def test_a_terminal_that_is_paused_is_told():
@@ -143,18 +145,26 @@ def test_a_job_that_went_on_has_no_culprit(later):
     assert {row.open for row in rows(answer)} == {"went on"}
 
 
+USER = ["/job/train.py", 88, "__main__.main", 42.0]
 SAVE = [["/venv/site-packages/torch/serialization.py", 9, "torch.serialization.save", 41.0]]
 
 
 def test_a_rank_that_saves_a_checkpoint_is_no_culprit():
-    own = ["/job/train.py", 88, "__main__.main", 42.0]
-    answer = judged(changes={CULPRIT_RANK: {"stack": [*SAVE, own]}}, statuses=[status(rank) for rank in RANKS])
+    answer = judged(changes={CULPRIT_RANK: {"stack": [*SAVE, USER]}}, statuses=[status(rank) for rank in RANKS])
     assert (answer.outcome, answer.kind, answer.culprits) == (SLOW_WORK, "slow work", ())
     assert sentence(answer).startswith(
         f"Rank {CULPRIT_RANK} has been saving a checkpoint (train.py:88) for 41 s; ranks"
     )
     assert rows(answer)[CULPRIT_RANK].open == "saving a checkpoint"
     assert "Healthy jobs do that too. If the step lasts for 10 minutes, it counts as a hang." in evidence(answer)
+
+
+def test_a_checkpoint_has_the_file_that_it_is_written_to():
+    wait = {"operation": "write", "file": "/mnt/checkpoints/7.pt"}
+    changes = {"stack": [*SAVE, USER], "threads": [{"name": "MainThread", "state": "S", "waits_for": wait}]}
+    answer = judged(changes={CULPRIT_RANK: changes}, statuses=[status(rank) for rank in RANKS])
+    words = "saving a checkpoint (train.py:88) for 41 s, in a write to /mnt/checkpoints/7.pt; ranks"
+    assert sentence(answer).startswith(f"Rank {CULPRIT_RANK} has been {words}")
 
 
 def test_a_rank_that_saves_a_checkpoint_and_is_gone_is_the_culprit():

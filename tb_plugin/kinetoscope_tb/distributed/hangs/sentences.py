@@ -11,7 +11,7 @@ from .order import waits_of_cycle
 from .slow_work import GERUNDS
 from .titles import full_title, instant, ranks_title
 from .verdict import CANNOT_TELL, OWN_CODE, SLOW_WORK, Verdict
-from .whereabouts import activity_clause, activity_clauses, short_line, step_clause
+from .whereabouts import activity_clause, activity_clauses, short_line, step_clause, wait_words
 
 _MOST_PARTS = 6
 
@@ -67,7 +67,10 @@ def _work_clause(verdict: Verdict, kind: str, ranks: Sequence[int]) -> str:
     works = [verdict.graph.job.slow_work[rank] for rank in ranks]
     verb, activity = "has" if len(ranks) == 1 else "have", works[0].activity
     where = f" ({short_line(activity)})" if activity and len(ranks) == 1 else ""
-    return f"{ranks_title(ranks)} {verb} been {GERUNDS[kind]}{where} for {max(work.seconds for work in works):.0f} s"
+    duration = f" for {max(work.seconds for work in works):.0f} s"
+    state = verdict.graph.job.ranks.get(ranks[0]) if len(ranks) == 1 else None
+    wait = wait_words(state.dump.report) if state and state.dump.report else ""
+    return f"{ranks_title(ranks)} {verb} been {GERUNDS[kind]}{where}{duration}{wait}"
 
 
 def _several_absent(verdict: Verdict, _operation: Operation) -> str:

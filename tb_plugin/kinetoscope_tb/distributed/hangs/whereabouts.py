@@ -34,25 +34,25 @@ def activity_clause(verdict: Verdict) -> str:
     if report is None or (activity := report.activity) is None:
         return ""
     where = f"; it has been in {activity.function} ({short_line(activity)}){_duration(activity.seconds)}"
-    if clause := _wait_clause(report):
-        return f"{where}, {clause}"
+    if wait := wait_words(report):
+        return f"{where}{wait}"
     is_stuck = report.state == _UNINTERRUPTIBLE
     return f"{where}, in the kernel's {report.waits_in or 'uninterruptible sleep'}" if is_stuck else where
 
 
-def _wait_clause(report: HangReport) -> str:
-    """Such as "in a read from /data/7.tar"; empty if nothing is known that says something to the reader."""
+def wait_words(report: HangReport) -> str:
+    """Such as ", in a read from /data/7.tar"; empty if nothing is known that says something to the reader."""
     if report.waits_in in _FULL_PIPE:
-        return "in a write to a full pipe"
+        return ", in a write to a full pipe"
     if report.waits_for is None:
         return ""
     operation, file = report.waits_for
     if _is_terminal(report):
-        return f"in a write to {file}, a terminal that takes no more output"
+        return f", in a write to {file}, a terminal that takes no more output"
     kind = file.partition(":[")[0]
     is_nameless = kind != file and kind in ("pipe", "socket")
     is_known = is_nameless or file.startswith("/") or file.rpartition(":")[2].isdecimal()
-    return f"{_WAITS[operation]} {f'a {kind}' if is_nameless else file}" if is_known else ""
+    return f", {_WAITS[operation]} {f'a {kind}' if is_nameless else file}" if is_known else ""
 
 
 def _is_terminal(report: HangReport) -> bool:
@@ -120,6 +120,8 @@ def _report(rank: int, report: HangReport) -> str:
         kernel += ": the pipe that it writes to, often its own output, is read too slowly, or by nobody"
     elif _is_terminal(report):
         kernel += ": the terminal is paused, as by Ctrl-S (Ctrl-Q goes on), or what shows it doesn't read it"
+    else:
+        kernel += wait_words(report)
     markers = f"; open markers: {enumeration([name for name, _ in report.markers])}" if report.markers else ""
     last_saved = f"; last saved: {report.last_saved}" if report.last_saved else ""
     step = f"At {instant(report.written_ns)} rank {rank} had been in step {report.step} for {report.step_s:.0f} s"
