@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _OBJECTS_PER_COLLECTION = 300_000
-"""Importing a command and answering makes 70,000 to 110,000 objects that stay: most commands end before a collection."""
+"""Importing a command and answering makes about 100,000 objects that stay: most commands end before a collection."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
