@@ -129,9 +129,7 @@ KINDS = {
     "trace that is copied": FileKind(_COPIES, frozenset({"test_any_value_in_any_field.py", "test_reader.py"})),
     "notes about graphs": FileKind(_readers("kinetoscope_tb.reader.node_notes"), frozenset({BESIDE}), _node_notes),
     "capture": FileKind(_readers("kinetoscope_tb.engine.capture_search"), frozenset({BESIDE}), _capture),
-    "communication patterns": FileKind(
-        _readers("kinetoscope_tb.discovery.pattern_files"), frozenset({BESIDE}), _patterns
-    ),
+    "communication patterns": FileKind(_readers("kinetoscope_tb.discovery.scanner"), frozenset({BESIDE}), _patterns),
     "manifest": FileKind(
         _readers(
             "kinetoscope_tb.discovery.manifest_notes",
@@ -185,6 +183,7 @@ OWN = {
     "kinetoscope.sampling.usable_cores": "/proc and /sys",
     "kinetoscope.selftest.abilities": "what this process wrote, a moment ago",
     "kinetoscope.selftest.deaths": "what its own trainings wrote",
+    "kinetoscope.signals.system_calls": "/proc",
     "kinetoscope.signals.thread_states": "/proc",
     "kinetoscope.atomic_write": "what is published, where a link to it isn't possible",
     "kinetoscope.path_below": "opens for the modules above",

@@ -7,7 +7,6 @@ logdirs            TensorBoard's flags → logdirs
 scanner            logdirs → listing
 filename_patterns  worker and span from a file's name, for each known writer
 header_probe       rank and host from a file's first bytes
-pattern_files      users' communication patterns
 manifest_notes     notes from run.json: which ranks are missing, and why
 captures           captures of graphs next to a trace; the trace next to a memory snapshot
 processes          files that hold several processes

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from platformdirs import user_config_path
+
 from kinetoscope.naming import parse_snapshot, worker_of_rank
 from kinetoscope.output.manifest import NAME
 
-from ..errors import LogdirError, MissingPath
-from ..filesystem import Entry, Folder, entry_at, exists, folders, is_url, last_part, names_in, printable
-from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, CommunicationPatterns
+from ..errors import LogdirError, MissingPath, TraceError
+from ..filesystem import Entry, Folder, entry_at, exists, folders, is_url, last_part, names_in, printable, stored_bytes
+from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, BadPattern, CommunicationPatterns, parse_patterns
 from ..names.natural_sort import natural_key
 from ..names.processes import Process
 from .filename_patterns import NO_SPAN, NameParts, finished_name, is_candidate, name_parts, run_and_name
@@ -27,7 +29,6 @@ from .header_probe import UNKNOWN, Head, Heads
 from .listing import Listing, Problem, TraceFile, listing_of
 from .logdirs import Logdir, absolute
 from .manifest_notes import Manifest, Manifests, Note
-from .pattern_files import patterns_in, user_patterns
 from .processes import run_of_file, with_processes
 from .recency import moment_in
 
@@ -39,6 +40,7 @@ _UNFINISHED = f"This recording isn't complete: {_WAIT_OR_DELETE}"
 _EMPTY = f"This file is empty: {_WAIT_OR_DELETE}"
 _SNAPSHOTS = "memory"
 _WORK = ".work"  # of kinetoscope.scheduling.request, which a listing doesn't need
+_MOST_PATTERN_BYTES = 1 << 16
 _LEAST_PAUSE_NS = 10_000_000_000  # between the recordings of a job and those of the next in the same folder
 _MOST_NOTES = 3  # notes of a run without traces
 _NO_TRACE = (
@@ -156,7 +158,7 @@ class _Collector:
                 self._add_patterns(logdir, patterns, FILE_NAME)
 
     def _add_patterns(self, logdir: Logdir, entry: Entry, path: str) -> None:
-        self._patterns_of[logdir], problems = patterns_in(entry, printable(path))
+        self._patterns_of[logdir], problems = _patterns_in(entry, printable(path))
         self._problems += problems
 
     def add_folder(self, logdir: Logdir, folder: Folder) -> None:
@@ -202,7 +204,7 @@ class _Collector:
 
     def listing(self) -> Listing:
         """The collected traces and problems."""
-        by_user, problems = user_patterns()
+        by_user, problems = _user_patterns()
         self._problems += problems
         patterns = {
             logdir: self._requested_patterns + self._patterns_of.get(logdir, NO_PATTERNS) + by_user
@@ -365,3 +367,41 @@ def _distinct(candidates: Iterable[_Candidate], patterns: Mapping[Logdir, Commun
         )
         files[file.run, file.worker, file.span] = file
     return list(files.values())
+
+
+def _user_patterns() -> tuple[CommunicationPatterns, list[Problem]]:
+    """The patterns in the user's configuration folder, and what is wrong with them."""
+    try:
+        path = user_config_path("kinetoscope", appauthor=False) / FILE_NAME
+    except RuntimeError:  # the user has no home folder
+        return NO_PATTERNS, []
+    entry = entry_at(str(path))
+    return (NO_PATTERNS, []) if entry is None else _patterns_in(entry, f"{FILE_NAME} of the user's configuration")
+
+
+def _patterns_in(entry: Entry, name: str) -> tuple[CommunicationPatterns, list[Problem]]:
+    """The patterns in a file, and what is wrong with it; the other lines of the file still count."""
+    try:
+        patterns, bad = _parse_patterns(entry.path, str(entry.stamp))
+    except TraceError as error:
+        return NO_PATTERNS, [Problem(name, f"Its communication patterns can't be read: {error.problem}")]
+    except ValueError as error:
+        return NO_PATTERNS, [Problem(name, f"Its communication patterns can't be used: {error}")]
+    return patterns, [Problem(name, f"Line {line.line}: {line.reason}") for line in bad]
+
+
+@lru_cache(64)
+def _parse_patterns(path: str, stamp: str) -> tuple[CommunicationPatterns, list[BadPattern]]:  # noqa: ARG001  # of the file
+    """The patterns in a file; compiling some takes seconds, and logdirs are listed all the time.
+
+    Raises:
+        TraceError: It can't be read.
+        ValueError: It isn't a text of at most 64 KiB.
+    """
+    content = stored_bytes(path, 0, _MOST_PATTERN_BYTES + 1)
+    if len(content) > _MOST_PATTERN_BYTES:
+        raise ValueError("the file is longer than 64 KiB. Shorten it.")
+    try:
+        return parse_patterns(content.decode("utf-8-sig").splitlines())
+    except UnicodeDecodeError:
+        raise ValueError("the file isn't UTF-8 text. Save it as UTF-8.") from None

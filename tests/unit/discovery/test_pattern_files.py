@@ -11,7 +11,7 @@ from support.logdirs import listed, make
 def configuration(tmp_path, monkeypatch):
     folder = tmp_path / "configuration"
     folder.mkdir()
-    monkeypatch.setattr("kinetoscope_tb.discovery.pattern_files.user_config_path", lambda *_, **__: folder)
+    monkeypatch.setattr("kinetoscope_tb.discovery.scanner.user_config_path", lambda *_, **__: folder)
     return folder / FILE_NAME
 
 
