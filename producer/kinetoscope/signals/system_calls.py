@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import socket
 import struct
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -51,11 +52,7 @@ class SystemCalls:
             if operation == "fcntl":
                 operation = "lock" if arguments[1] in _WAITING_FCNTLS else ""
             return {"operation": operation, "file": self._file(task, arguments[0])} if operation else {}
-        except (
-            OSError,
-            ValueError,
-            IndexError,
-        ):  # it runs, has ended, has closed the file, or is hidden
+        except (OSError, ValueError, IndexError):  # it runs, has ended or is hidden
             return {}
 
     def _file(self, task: Path, descriptor: int) -> str:
@@ -65,8 +62,13 @@ class SystemCalls:
     @cached_property
     def _peers(self) -> dict[str, str]:
         """The other end of each TCP connection of the machine."""
-        lines = (line.split() for table in _TABLES for line in table.read_text().splitlines()[1:])
-        return {f"socket:[{fields[9]}]": _address(*fields[2].split(":")) for fields in lines}
+        peers = {}
+        for table in _TABLES:
+            with suppress(OSError):  # a machine without IPv6
+                for line in table.read_text().splitlines()[1:]:
+                    fields = line.split()
+                    peers[f"socket:[{fields[9]}]"] = _address(*fields[2].split(":"))
+        return peers
 
 
 def _address(host: str, port: str) -> str:
