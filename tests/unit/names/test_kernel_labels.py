@@ -49,6 +49,12 @@ def test_flags_of_templates_are_no_part_of_a_label() -> None:
     assert labels[names[-2]] == "DeepEP dispatch internode cached"
 
 
+@pytest.mark.parametrize("pointers", ["std::array<char*, 3ul>", "at::detail::Array<char*, 3>"])
+def test_pointers_to_elements_of_any_format_name_none(pointers: str) -> None:
+    name = f"void at::native::vectorized_elementwise_kernel<4, at::native::gelu_kernel, {pointers} >(int, {pointers})"
+    assert kernel_label(name) == "elementwise gelu x4"
+
+
 @pytest.mark.parametrize("names", DIFFERENT)
 def test_kernels_that_differ_have_different_labels(names: tuple[str, str]) -> None:
     labels = kernel_labels(names)

@@ -17,6 +17,7 @@ _WRAPPERS = regex(
 _TYPED = regex(r"(?:Binary|AUnary|BUnary)Functor<([^,<>]*),")
 _LAUNCHER = regex(r"type_specialized_broadcast_kernel_launcher<\d+>::apply<")
 _LAMBDA = regex(r"\{lambda\(((?:[^(){}]|\([^()]*\))+)\)#\d+\}")
+_POINTERS = regex(r"^[\w:]*[aA]rray<char ?\*, ?\d+\w*>$")  # to elements of any format
 _OWNER = regex(r"([A-Za-z_]\w*)(?:<[^()]*>)?\((?!anonymous)")
 _FUNCTOR = regex(r"([A-Za-z_]\w*)$")
 _PREFIXES = regex(r"^(?:cu(?=[A-Z])|CUDAFunctor(?:OnSelf|OnOther)?_|cunn_|launch_|vectorized_|cuda_|fused_(?=softmax))")
@@ -175,7 +176,7 @@ def _elementwise(name: str, cpp: CppName) -> Label | None:
     side = "left" if re.search(r"AUnaryFunctor<|OnOther_", body) else ""
     return Label(
         f"elementwise {what}" if not cpp.name.startswith(("index_", "distribution")) else what,
-        dtype=opaque_size(body) or _element_format(body) or number_format(cpp.arguments[-1]),
+        dtype=opaque_size(body) or _element_format(body) or number_format(_POINTERS.sub("", cpp.arguments[-1])),
         last=f"x{cpp.arguments[0]}" if is_vectorized else "",
         more=(casts, side, kind, numbers, *re.findall(r"lambda[^}]*#(\d+)", inner)),
     )
