@@ -18,7 +18,8 @@ from kinetoscope_tb.answer.step_work import StepWork, step_work
 from kinetoscope_tb.critical_path import explanation
 from kinetoscope_tb.engine import answers, meanwhile
 from kinetoscope_tb.engine.answers import cached_frames
-from kinetoscope_tb.trace import meta
+from kinetoscope_tb.trace import Diagnostic, meta
+from kinetoscope_tb.trace.model import Fault
 from kinetoscope_tb.trace.results import once_per_recording
 from kinetoscope_tb.views import EVERY_VIEW, VIEWS
 from kinetoscope_tb.views.overview.what_if import what_if
@@ -125,6 +126,21 @@ def test_numbers_are_those_of_the_rows_that_they_name():
         assert row[number.column] == number.value
     idle = [number.value for number in numbers if number.id == "idle"]
     assert sum(idle) == VIEWS["idle"].run(trace)["idle_ns"][0]
+
+
+def test_what_of_the_recording_is_gone_is_said_unless_a_claim_says_it():
+    trace = host_bound()
+    fault = Fault("The file is damaged", frozenset({"idle"}), "", trace.window[1] - trace.window[0])
+    lost_end, lost_part = (Diagnostic(rule, 1, f"{rule} is lost.", level="loss") for rule in ("end", "part"))
+    damage = replace(lost_part, consequence="Damage.", fault=fault)
+    answers = (
+        recording_answer(replace(trace, diagnostics=diagnostics), EVERY_VIEW, cached_frames)
+        for diagnostics in ((), (lost_end, lost_part), (lost_end, damage))
+    )
+    without, of_both, of_damage = ((answer.sentences.get("losses"), answer.verdict.confidence) for answer in answers)
+    assert without[0] is None
+    assert of_both == ("Data of this recording is gone: end is lost. part is lost.", without[1])
+    assert of_damage == ("Data of this recording is gone: end is lost.", "cannot_tell")
 
 
 def test_a_claim_that_a_view_contradicts_is_uncertain_in_its_measurement():

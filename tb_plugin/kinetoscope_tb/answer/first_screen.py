@@ -91,6 +91,8 @@ def blocks_of(answer: Answer, option: str) -> Iterator[Block]:
         yield visible(f"{answer.worker} alone; {option} chooses another")
     if own and not is_first:
         yield from (_block(answer, own[0]), "")
+    if "losses" in answer.sentences:
+        yield from (visible(answer.sentences["losses"]), "")
     yield from _tables(answer)
     yield from _others(answer, own[1:])
 

@@ -157,7 +157,7 @@ class Answer:
         claims: What was found, the verdict first; what is in order last.
         not_said: What can't be said, and why.
         numbers: The key numbers.
-        sentences: Facts as sentences, by topic: `tokens`, `mfu`, `peak`, `left_out`.
+        sentences: Facts as sentences, by topic: `tokens`, `mfu`, `peak`, `left_out`, `losses`.
         rows: The first rows of the views that show where the time went, by the view's id.
         environment: The device and versions, in a line.
         steps: How many steps averages are over; 0 if none is marked.

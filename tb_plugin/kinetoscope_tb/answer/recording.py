@@ -65,7 +65,17 @@ def recording_answer(trace: Trace, views: Views, frames_of: FramesOf) -> Answer:
         window_ns=trace.window[1] - trace.window[0],
         uses_device=has_device_events(trace),
     )
-    return _of_snapshot(answer, views) if findings is None else _of_trace(answer, trace, findings, views)
+    answer = _of_snapshot(answer, views) if findings is None else _of_trace(answer, trace, findings, views)
+    losses = _losses(trace, answer.claims)
+    return replace(answer, sentences={**answer.sentences, "losses": losses}) if losses else answer
+
+
+def _losses(trace: Trace, claims: Iterable[Claim]) -> str:
+    """What of the recording is gone, as far as no claim says it."""
+    sentences = " ".join(f"{claim.title} {claim.evidence}" for claim in claims)
+    losses = [diagnostic for diagnostic in diagnose(trace) if diagnostic.level == "loss"]
+    words = [loss.consequence for loss in losses if loss.fault is None or loss.fault.clause not in sentences]
+    return f"Data of this recording is gone: {' '.join(words)}" if words else ""
 
 
 def _of_snapshot(answer: Answer, views: Views) -> Answer:

@@ -95,7 +95,7 @@ def repair(path: str, out: str) -> RepairResult:
     result.diagnostics = [
         *source.diagnostics,
         *truncation(ingestion.lost_bytes, ingestion.end),
-        *ingestion.tally.diagnostics(),
+        *ingestion.tally.diagnostics(ingestion.end, span_ns=0),
         *damage_outside_events(ingestion.tail, lost_values, ingestion.arrays),
     ]
     return result

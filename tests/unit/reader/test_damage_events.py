@@ -201,3 +201,24 @@ def test_places_behind_a_repair_are_those_of_the_file():
     text = f'{{"traceEvents": [\n{quoted},\n{doubled},\n{json.dumps(event(name="z", ts=99))}\n]}}'
     offsets = {diagnostic.rule: diagnostic.first_offset for diagnostic in of(text).diagnostics}
     assert offsets == {"unescaped_quote": text.index(quoted), "wrong_commas": text.index(doubled)}
+
+
+@pytest.mark.parametrize(("size", "is_noise"), [(1 << 20, False), (1 << 20, True), (999, False), (999, True)])
+def test_a_damaged_part_of_the_file_undermines_as_large_a_part_of_the_time(size, is_noise):
+    events = ",\n".join(json.dumps(event(name=f"op {i}", ts=10 * i)) for i in range(400)).encode()
+    begin, end = len(events) // 4 + 20, len(events) // 2 + 20
+    hole = bytes(33 + i % 90 for i in range(end - begin)) if is_noise else bytes(end - begin)
+    trace = of(b'{"traceEvents": [' + events[:begin] + hole + events[end:] + b"]}", size)
+    (fault,) = (diagnostic.fault for diagnostic in trace.diagnostics if diagnostic.rule == "damaged_events")
+    assert 290 <= len(names(trace)) <= 300
+    assert fault.affected_ns == pytest.approx((trace.window[1] - trace.window[0]) / 4, rel=0.02)
+    assert "is damaged, and its events are missing" in fault.clause
+    assert {"idle", "kernel_times", "totals"} <= fault.undermines
+
+
+def test_an_event_of_many_that_is_damaged_undermines_next_to_nothing():
+    events = [json.dumps(event(name=f"op {i}", ts=10 * i)) for i in range(400)]
+    events[200] = events[200].replace('"name"', "name")
+    (damage,) = of('{"traceEvents": [' + ",\n".join(events) + "]}").diagnostics
+    assert damage.rule == "damaged_events"
+    assert damage.fault.affected_ns < 20_000

@@ -58,8 +58,6 @@ def build_parts(
         raise not_a_trace(path, raw_trace.head)
     texts = Texts(events.tokens, outside.labels)
     diagnostics = [
-        *source_diagnostics,
-        *_damage(raw_trace, outside.lost),
         *text_diagnostics(events),
         *without_impossible_numbers(events),
         *_without_time(events),
@@ -71,7 +69,8 @@ def build_parts(
     sort_uncategorized_rows(events, texts)
     writer = foreign_writer(events, texts, outside.top, fingerprint)
     diagnostics += _unknown_categories(events, texts)
-    earliest = min((int(rows["ts"].min()) for rows in events.timed_frames() if rows["ts"].size), default=0)
+    earliest, latest = _first_and_last(events)
+    diagnostics = [*source_diagnostics, *_damage(raw_trace, outside.lost, latest - earliest), *diagnostics]
     spans = profiler_spans(events.frames["others"], texts)
     window = (min(spans)[0] - earliest, max(end for _, end in spans) - earliest) if spans else None
     links = _device_links(events.frames, texts)
@@ -89,6 +88,13 @@ def build_parts(
     diagnostics += outside.diagnostics()
     meta = Meta(outside.top, events.events, fingerprint, outside.impossible, writer)
     return Parts(path, origin, window, threads, frames, links, meta, tuple(diagnostics))
+
+
+def _first_and_last(events: SortedEvents) -> tuple[int, int]:
+    """When the first event begins, and the last one ends."""
+    frames = [rows for rows in events.timed_frames() if rows["ts"].size]
+    ends = (int((rows["ts"] + np.maximum(rows["dur"], 0)).max()) for rows in frames)
+    return min((int(rows["ts"].min()) for rows in frames), default=0), max(ends, default=0)
 
 
 def _without_time(events: SortedEvents) -> list[Diagnostic]:
@@ -112,10 +118,10 @@ def _unknown_categories(events: SortedEvents, texts: Texts) -> list[Diagnostic]:
     return [Diagnostic("unknown_category", int(categories.size), words, level="note")]
 
 
-def _damage(raw_trace: RawTrace, lost_values: int) -> list[Diagnostic]:
+def _damage(raw_trace: RawTrace, lost_values: int, span_ns: int) -> list[Diagnostic]:
     diagnostics = [
         *truncation(raw_trace.lost_bytes, raw_trace.end),
-        *raw_trace.tally.diagnostics(),
+        *raw_trace.tally.diagnostics(raw_trace.end, span_ns),
         *damage_outside_events(raw_trace.tail, lost_values, raw_trace.arrays),
     ]
     if not raw_trace.events.events:

@@ -76,6 +76,7 @@ def scan_chunk(text: memoryview, offset: int, first_key: bytes, collect: Collect
         result = _repair(result, text, offset, first_key, collect)
     if result.is_stuck:
         result.tally.note(LOST, 1, offset + result.used)
+        result.tally.lost_bytes += len(text) - result.used
     return result
 
 
@@ -87,6 +88,8 @@ def _repair(result: ChunkResult, text: memoryview, offset: int, first_key: bytes
         repairs, lost_count = repair_events(bytes(text[start:stop]))
         events.append((start, stop, repairs))
         tally.note(LOST, lost_count, offset + start)
+        if lost_count:
+            tally.lost_bytes += stop - start - sum(event.stop - event.start for event in repairs)
         for event in repairs:
             for rule in event.rules:
                 tally.note(rule, 1, offset + start + event.start)

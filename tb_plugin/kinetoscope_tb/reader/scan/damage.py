@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from ...names.regex import regex
-from ...trace.model import Diagnostic, Fault
+from ...names.text import percent
+from ...trace.model import Diagnostic, Fault, NumberKind
 from ..input.document import MOST_VALUES, MOST_VALUES_BYTES, walk_members
 from .rows import Occurrences
 
@@ -44,12 +45,23 @@ _MEANINGS = {
     COMMA: _Meaning("note", "Commas inside events are missing or extra; nothing is lost."),
 }
 
+_UNDERMINED: frozenset[NumberKind] = frozenset(
+    {"idle", "kernel_times", "host_times", "launches", "steps", "totals", "memory"}
+)
 CUT_OFF = Fault(
     "The file ends amid its events, and an unknown number of later ones is missing",
     frozenset({"idle", "launches", "host_times", "steps", "totals", "memory"}),
     "Copy the file again, or let the job finish writing it.",
 )
 """Of a file whose end is missing."""
+
+
+def _fault_of_loss(part: float, span_ns: int) -> Fault | None:
+    """What a part of the text undermines of which no event could be read: as large a part of the time."""
+    if not part:
+        return None
+    clause = f"{percent(part)} of the file is damaged, and its events are missing"
+    return Fault(clause, _UNDERMINED, "Copy the file again, or record the trace again.", round(part * span_ns))
 
 
 def truncation(lost_bytes: int | None, end: int) -> list[Diagnostic]:
@@ -88,10 +100,16 @@ def damage_outside_events(tail: bytes, lost_values: int, arrays: int) -> list[Di
 
 
 class Tally:
-    """How often each kind of damage occurred, and where first."""
+    """How often each kind of damage occurred, and where first.
+
+    Attributes:
+        noted: By rule.
+        lost_bytes: How long the damaged places are of which no event could be read.
+    """
 
     def __init__(self) -> None:
         self.noted: dict[str, Occurrences] = {}
+        self.lost_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self.noted)
@@ -103,15 +121,22 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Add the damage of a later text, or of an earlier part of the same."""
+        self.lost_bytes += other.lost_bytes
         for rule, theirs in other.noted.items():
             mine = self.noted.setdefault(rule, Occurrences())
             firsts = [first for first in (mine.first, theirs.first) if first is not None]
             mine.count, mine.first = mine.count + theirs.count, min(firsts, default=None)
 
-    def diagnostics(self) -> list[Diagnostic]:
-        """One for each kind that occurred, worst first."""
+    def diagnostics(self, text_bytes: int, span_ns: int) -> list[Diagnostic]:
+        """One for each kind that occurred, worst first.
+
+        Args:
+            text_bytes: How long the text is.
+            span_ns: From the first event to the last.
+        """
+        faults = {LOST: _fault_of_loss(min(self.lost_bytes / max(1, text_bytes), 1.0), span_ns)}
         return [
-            Diagnostic(rule, self.noted[rule].count, words, self.noted[rule].first, level)
+            Diagnostic(rule, self.noted[rule].count, words, self.noted[rule].first, level, faults.get(rule))
             for rule, (level, words) in _MEANINGS.items()
             if rule in self.noted
         ]

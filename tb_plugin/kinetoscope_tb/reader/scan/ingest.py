@@ -152,6 +152,7 @@ class _Arrays:
         self._take(scan(), text)
         if len(self._rest) > _LONGEST_EVENT:  # no event is that long
             self._result.tally.note(LOST, 1, self._result.end - len(self._rest))
+            self._result.tally.lost_bytes += len(self._rest)
             self._rest = b""
         self._needed = 2 * len(self._rest)  # so that the cost of a long event is proportional to its length
 
