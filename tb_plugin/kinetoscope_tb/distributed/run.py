@@ -277,6 +277,19 @@ class Ranks:
         recording_ranks = {rank for ranks in ranks_by_trace for rank in ranks or ()}
         return [rank for rank in self.absent_ranks if rank in recording_ranks]
 
+    @property
+    def unreadable_ranks(self) -> dict[int, str]:
+        """The ranks none of whose traces can be read, and why the first of these can't."""
+        ranks = self.workers["rank"].to_list()
+        seen_ranks = {ranks[member] for member, _ in self.readable}
+        problems = zip(ranks, (member.problem for member in self.members), strict=True)
+        return {rank: problem for rank, problem in reversed([*problems]) if rank is not None and rank not in seen_ranks}
+
+    @property
+    def unknown_ranks(self) -> list[int]:
+        """The ranks of which nothing is known: those that should have recorded, and those with unreadable traces."""
+        return sorted({*self.missing_ranks, *self.unreadable_ranks})
+
     def _sizes(self, group: NDArray[np.int32]) -> pl.Series:
         sizes = self.groups["size"].to_numpy()
         return pl.Series(gather(sizes, group), dtype=pl.Int64)

@@ -134,11 +134,29 @@ def test_ranks_that_wait_in_turns_are_no_all_clear():
     assert row["title"].startswith("Ranks wait for each other in turns, ")
 
 
+@pytest.mark.parametrize("absent", [(3,), ()])
+def test_a_rank_whose_trace_is_unreadable_may_be_slow_too(absent):
+    run = run_of(simulated(Truth(ranks=4, missing=absent)))
+    members = [*run.members[:2], Member("rank2", "1", 0, None, "this isn't JSON. Copy it again."), *run.members[3:]]
+    (row,) = advice_of(Ranks("r", tuple(members)))
+    assert (row["title"], row["confidence"]) == ("No recorded rank is slower than noise explains.", "medium")
+    why = "Rank 2 may be slow too; its trace can't be read: this isn't JSON. Copy it again."
+    assert row["evidence"].endswith(f"{' Rank 3 has no trace and may be slow too.' if absent else ''} {why}")
+
+
+def test_a_rank_one_of_whose_traces_is_readable_is_compared():
+    run = run_of(simulated(Truth(ranks=4)))
+    unread = Member("rank2", "2", 1, None, "this isn't JSON.")
+    (row,) = advice_of(Ranks("r", (*run.members, unread)))
+    assert (row["title"], row["confidence"]) == ("No rank is slower than noise explains.", "high")
+
+
 def test_missing_ranks_and_too_few_steps_are_said():
     (row,) = advice_of(run_of(simulated(Truth(ranks=4, missing=(3,)))))
     assert row["rule"] == "no_straggler"
     assert row["evidence"].endswith("Rank 3 has no trace and may be slow too.")
     assert row["title"] == "No recorded rank is slower than noise explains."
+    assert row["confidence"] == "medium"
     (unknown,) = advice_of(run_of(simulated(Truth(ranks=3, steps=2, missing=(2,)))))
     assert (unknown["rule"], unknown["confidence"]) == ("unknown", "cannot_tell")
     assert unknown["evidence"].startswith("2 ranks recorded at most 2 complete steps each. ")

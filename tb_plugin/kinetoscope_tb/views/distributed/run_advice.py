@@ -241,7 +241,7 @@ def _slow_rank(
         "evidence": only_in + evidence({**row, "operator": operator}) + of_traces + _absent(ranks),
         "action": action(row),
         "saving_ns": row["cost_ns"] if saved_ns is None else saved_ns,
-        "confidence": "low" if is_once else "medium" if ranks.missing_ranks else "high",
+        "confidence": "low" if is_once else "medium" if ranks.unknown_ranks else "high",
         "view": "stragglers" if is_straggler else "rank_steps",
         "filter": row["worker"],
     }
@@ -254,7 +254,7 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: 
     others = f"{others_of(most)}{' most' if most['ranks'] > 2 else ''}"
     wait = float(waits.mean() or 0)  # type: ignore[arg-type]
     is_hidden, takes_turns = (part >= LEAST_ONCE_FRAC * step_ns > 0 for part in (excess, wait))
-    kind = "recorded rank" if ranks.missing_ranks else "rank"
+    kind = "recorded rank" if ranks.unknown_ranks else "rank"
     title = f"No {kind} is slower than noise explains."
     if is_hidden:
         title = f"Steps vary too much to tell whether {name} is slow."
@@ -270,7 +270,7 @@ def _no_straggler(judgments: pl.DataFrame, ranks: Ranks, step_ns: float, waits: 
         if is_hidden or takes_turns
         else "There is nothing to do.",
         "saving_ns": None,
-        "confidence": "cannot_tell" if is_hidden or takes_turns else "medium" if ranks.missing_ranks else "high",
+        "confidence": "cannot_tell" if is_hidden or takes_turns else "medium" if ranks.unknown_ranks else "high",
         "view": "stragglers",
         "filter": None,
     }
@@ -321,7 +321,8 @@ def _of_link(row: dict[str, Any], saving_ns: int | None, ranks: Ranks) -> dict[s
 
 def _mostly_absent(ranks: Ranks) -> bool:
     """Whether more ranks have no trace than have one: nothing is known of the slowest rank then."""
-    return len(ranks.missing_ranks) > ranks.workers["rank"].n_unique()
+    unknown_ranks = {*ranks.unknown_ranks}
+    return len(unknown_ranks) > len({*ranks.workers["rank"]} - unknown_ranks)
 
 
 def _no_verdict(rows: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
@@ -343,12 +344,17 @@ def _no_verdict(rows: pl.DataFrame, ranks: Ranks) -> dict[str, Any]:
 
 
 def _absent(ranks: Ranks) -> str:
-    """A note on ranks without a trace, or with several, which may be slow."""
-    missing = ranks.missing_ranks
-    same = f" {same_rank(ranks)}, so none of these is compared." if ranks.duplicates.height else ""
-    if len(missing) == 1:
-        return f"{same} Rank {missing[0]} has no trace and may be slow too."
-    return f"{same} Ranks {format_ranks(missing)} have no trace and may be slow too." if missing else same
+    """A note on ranks without a trace that can be read, or with several, which may be slow."""
+    missing, unreadable = ranks.missing_ranks, ranks.unreadable_ranks
+    note = f" {same_rank(ranks)}, so none of these is compared." if ranks.duplicates.height else ""
+    if missing:
+        noun, have = ("Rank", "has") if len(missing) == 1 else ("Ranks", "have")
+        note += f" {noun} {format_ranks(missing)} {have} no trace and may be slow too."
+    if unreadable:
+        noun, its = ("Rank", "its trace") if len(unreadable) == 1 else ("Ranks", "their traces")
+        why = next(iter(unreadable.values())).rstrip(".")
+        note += f" {noun} {format_ranks(sorted(unreadable))} may be slow too; {its} can't be read: {why}."
+    return note
 
 
 VIEW = View(
