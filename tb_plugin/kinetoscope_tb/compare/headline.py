@@ -36,9 +36,13 @@ def headline(base: Trace, new: Trace, why_uncertain: str, why_only_shares: str =
         why_only_shares: Why their times can't be compared; empty if they can.
     """
     if has_snapshot_alone(base) and has_snapshot_alone(new):
-        return _peaks(base, new)
+        return f"{_peaks(base, new)}{_losses(base, new)}"
     if has_snapshot_alone(base) or has_snapshot_alone(new):
         return "One side is a memory snapshot, the other a trace: they have nothing to compare."
+    return f"{_of_traces(base, new, why_uncertain, why_only_shares)}{_losses(base, new)}"
+
+
+def _of_traces(base: Trace, new: Trace, why_uncertain: str, why_only_shares: str) -> str:
     if why_only_shares:
         return f"Times can't be compared: {why_only_shares}. Shares and means per call can."
     before, after = lengths(base), lengths(new)
@@ -49,6 +53,15 @@ def headline(base: Trace, new: Trace, why_uncertain: str, why_only_shares: str =
     if why_uncertain:
         return f"{change}, not certain: {why_uncertain}."
     return f"{change}{_certainty(before, after)}"
+
+
+def _losses(base: Trace, new: Trace) -> str:
+    """What couldn't be read of the sides: a change may be what is missing."""
+    return "".join(
+        f" Data of the {side} recording is gone, so what changed may be what is missing: {loss.consequence}"
+        for side, trace in (("base", base), ("new", new))
+        for loss in [diagnostic for diagnostic in trace.diagnostics if diagnostic.level == "loss"][:1]
+    )
 
 
 def _peaks(base: Trace, new: Trace) -> str:

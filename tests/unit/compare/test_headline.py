@@ -1,9 +1,12 @@
 """How the average step changed, in a sentence."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from kinetoscope_tb.compare import headline as sentences
 from kinetoscope_tb.compare.headline import outliers
+from kinetoscope_tb.trace import Diagnostic
 from support.build import TraceBuilder
 from support.snapshots import small_snapshot, with_snapshot
 
@@ -72,6 +75,17 @@ def test_steps_of_different_work_are_not_certain():
     assert headline(trace(100, 101, 99), trace(80, 81, 79), "the sides are of different machines (a; b)") == (
         "The average step: 100 → 80 ms, −20 %, not certain: the sides are of different machines (a; b)."
     )
+
+
+def test_what_is_missing_of_a_side_may_be_what_changed():
+    lost, noted = (Diagnostic("damaged", 1, f"Events are {level}.", level=level) for level in ("loss", "note"))
+    base, new = trace(100, 101, 99), trace(80, 81, 79)
+    whole = headline(base, new)
+    assert headline(replace(base, diagnostics=(noted,)), new) == whole
+    assert headline(base, replace(new, diagnostics=(noted, lost))) == (
+        f"{whole} Data of the new recording is gone, so what changed may be what is missing: Events are loss."
+    )
+    assert " Data of the base recording is gone" in headline(replace(base, diagnostics=(lost,)), new)
 
 
 def test_a_whole_recording_is_not_compared_with_a_step():
