@@ -1,6 +1,8 @@
 """gzip files with wrong checksums, cut off, or followed by something else: whatever inflates is read."""
 
+import bz2
 import gzip
+import lzma
 import random
 import zlib
 
@@ -8,6 +10,7 @@ import fsspec
 import pytest
 
 from kinetoscope_tb.discovery.header_probe import head_in
+from kinetoscope_tb.errors import NotATrace
 from kinetoscope_tb.reader import read
 from kinetoscope_tb.reader.input.gunzip import GzipDamage, inflate
 from support.build import TraceBuilder
@@ -143,3 +146,27 @@ def test_damage_in_the_middle_keeps_what_comes_before():
     got, damage = inflated(bytes(packed))
     assert "is damaged before byte" in damage.problem or damage.wrong_trailers
     assert got[: len(text) // 2 - 200_000] == text[: len(text) // 2 - 200_000]
+
+
+DAMAGED = "is damaged or ends before any text"
+
+
+@pytest.mark.parametrize(
+    ("name", "compress", "text", "kept_bytes", "what"),
+    [
+        ("gzip", gzip.compress, b"", 10, DAMAGED),
+        ("gzip", gzip.compress, trace_text(), 14, DAMAGED),
+        ("gzip", gzip.compress, b"", None, "holds no text"),
+        ("gzip", gzip.compress, gzip.compress(b"", mtime=0), None, "holds no text"),
+        ("bzip2", bz2.compress, trace_text(), 20, DAMAGED),
+        ("bzip2", bz2.compress, b"", None, "holds no text"),
+        ("xz", lzma.compress, trace_text(), 20, DAMAGED),
+        ("xz", lzma.compress, b"", None, "holds no text"),
+    ],
+    ids=["header", "cut", "empty", "twice", "bzip2 cut", "bzip2 empty", "xz cut", "xz empty"],
+)
+def test_compressed_data_without_text_is_no_empty_text(tmp_path, name, compress, text, kept_bytes, what):
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(compress(text)[:kept_bytes])
+    with pytest.raises(NotATrace, match=f"its {name} data {what}. Copy the file again"):
+        read(path)

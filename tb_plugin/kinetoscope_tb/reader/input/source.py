@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bz2
 import lzma
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from types import TracebackType
 from typing import Any
@@ -25,6 +25,7 @@ from .speedscope import calls_as_events
 _AT_ONCE = 1 << 16  # decompressed at once: damage may cost this much text in addition
 _MOST_XZ_BYTES = 1 << 28
 _MOST_EXPANSION, _EXPANDS_FROM = 500, 1 << 30  # traces of 150 bytes an event expand 10 to 50 times; gzip at most 1,032
+_DAMAGED_COMPRESSION = "damaged_compression"
 _ZIP = b"PK\x03\x04"
 _COMPRESSIONS: dict[
     bytes, tuple[str, Callable[[Any], Any]]
@@ -135,15 +136,31 @@ class Source:
         )
         if start.startswith(gunzip.MAGIC):
             self._look_at_name("gzip")
-            yield from self._gunzipped_twice(start)
+            yield from self._not_empty("gzip", self._gunzipped_twice(start))
         elif compression:
             self._look_at_name(compression[0])
-            yield from self._by_library(compression[0], compression[1](_Beginning(start, self._read)))
+            file = compression[1](_Beginning(start, self._read))
+            yield from self._not_empty(compression[0], self._by_library(compression[0], file))
         else:
             self._look_at_name("plain")
             yield start + self._read(max(0, self.block_bytes - len(start)))
             while block := self._read(self.block_bytes):
                 yield block
+
+    def _not_empty(self, name: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The pieces of decompressed data.
+
+        Raises:
+            NotATrace: There is nothing in them.
+        """
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+            yield piece
+        if not size:
+            is_cut = any(diagnostic.rule == _DAMAGED_COMPRESSION for diagnostic in self.diagnostics)
+            what = "is damaged or ends before any text" if is_cut else "holds no text"
+            raise NotATrace(self.path, f"its {name} data {what}. Copy the file again, or record the trace again.")
 
     def _look_at_name(self, compression: str) -> None:
         path = self.path.lower()
@@ -194,7 +211,7 @@ class Source:
             f"The {name} data {problem} of the compressed file: the data after it, {rest}, is lost. Copy the file "
             "again, or record again and let the job finish writing."
         )
-        self.diagnostics.append(Diagnostic("damaged_compression", 1, consequence, level="loss"))
+        self.diagnostics.append(Diagnostic(_DAMAGED_COMPRESSION, 1, consequence, level="loss"))
 
 
 class _XzFile:
