@@ -49,6 +49,7 @@ _AVOIDABLE = 0.15  # of the step, in copies: they compute nothing
 _MENTIONED = 0.1  # of what a sentence is about
 _OVERHEAD = 0.15  # of the step
 _FEW = 10
+_MOST_NAMED = 3
 _CALL_NS = 100_000  # Python calls the next operator within that, stacks or not
 _OF_LOOPS = ("operators", "calling", "rest")
 
@@ -385,13 +386,13 @@ def operator_loop(facts: Facts) -> Iterator[Advice]:
     deepcopies = intervals_of(calls, map_categories(calls["name"], lambda name: _DEEPCOPY.search(name) is not None))
     is_copying = length_within(deepcopies, *loop.spans).sum() >= _MOST * (loop.spans[1] - loop.spans[0]).sum()
     does = "copies objects with `copy.deepcopy`" if is_copying else "calls small operators in a loop"
-    remedy = _COPY_IN_PLACE if is_copying else _READ_ONCE if loop.operator in _OF_ELEMENTS else _BATCH
+    remedy = _COPY_IN_PLACE if is_copying else _READ_ONCE if loop.operators[0] in _OF_ELEMENTS else _BATCH
     yield Advice(
         "operator_loop",
         f"`{function_name(loop.frame)}` {does}, which takes {facts.of_steps(lengths, LARGE_SHARE)}.",
         f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}: with Python between them, "
-        f"{text.often(loop.small / facts.count)} operators {facts.per}; it calls `{loop.operator}` most often, "
-        f"{text.often(loop.times / facts.count)} times.",
+        f"{text.often(loop.small / facts.count)} operators {facts.per}; it calls {_most_often(loop)}, "
+        f"{text.often(loop.times / facts.count)} times{' each' if len(loop.operators) > 1 else ''}.",
         remedy,
         None,
         "medium",
@@ -399,8 +400,17 @@ def operator_loop(facts: Facts) -> Iterator[Advice]:
         "",
         facts.mean(lengths),
         facts.host_candidate("the loop's small operators", loop.spans),
-        Culprit(function=loop.frame, operator=loop.operator),
+        Culprit(function=loop.frame, operator=loop.operators[0]),
     )
+
+
+def _most_often(loop: OperatorLoop) -> str:
+    """The operators that a loop calls most often, in words; of many the first ones, and how many there are."""
+    names = [f"`{name}`" for name in loop.operators]
+    others = len(names) - _MOST_NAMED
+    if others > 0:
+        names[_MOST_NAMED:] = ["1 other" if others == 1 else f"{others} others"]
+    return f"{text.enumeration(names)} most often"
 
 
 def python_operator(facts: Facts) -> Iterator[Advice]:

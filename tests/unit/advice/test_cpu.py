@@ -361,6 +361,32 @@ def test_a_function_that_calls_small_operators_in_a_loop_is_told_with_all_its_ti
     assert (row.culprit.function, row.culprit.operator) == ("train.py(40): confusion", "aten::item")
 
 
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("aten::add", "aten::std"), "`aten::std` and `aten::add` most often, 300 times each."),
+        (
+            ("aten::add", "aten::div", "aten::mean", "aten::std", "aten::sub"),
+            "`aten::sub`, `aten::std`, `aten::mean` and 2 others most often, 300 times each.",
+        ),
+    ],
+)
+def test_operators_that_a_loop_calls_equally_often_are_named_by_their_time(names, words):
+    machine = Machine(None)
+
+    def step(_):
+        computing(machine)
+        start = machine.now
+        for _ in range(300):
+            for number, name in enumerate(names):
+                machine.op(name, lambda number=number: machine.work((3 + number) * US))
+        machine.builder.python("data.py(7): normalize", start, machine.now - start)
+
+    row = rows(machine.steps(step))["operator_loop"]
+    assert row.evidence.endswith(f"it calls {words}")
+    assert row.culprit.operator == names[-1]
+
+
 def test_a_loop_over_a_batch_is_told_to_batch():
     by_rule = looping("aten::linear", 600)
     assert "`torch.vmap`" in by_rule["operator_loop"].action

@@ -35,14 +35,15 @@ class OperatorLoop(NamedTuple):
     Attributes:
         frame: Its frame, such as `train.py(12): confusion`.
         spans: When the calls of it that have a loop are open, without large operators.
-        operator: The name of the operator that it calls most often, in no other one.
-        times: How often it calls that.
+        operators: The names of the operators that it calls most often, in no other one; as often as each other, and
+            the one that takes longest first.
+        times: How often it calls each of them.
         small: How many operators run that call no other.
     """
 
     frame: str
     spans: Intervals
-    operator: str
+    operators: tuple[str, ...]
     times: int
     small: int
 
@@ -117,9 +118,9 @@ def _loop_of(calls: pl.DataFrame, frame: str, ops: pl.DataFrame) -> OperatorLoop
         return None
     large = ops.filter(pl.col("own_ns").median().over("name") >= SMALL_OP_NS)
     spans = without(intervals_of(calls[ops["call"].unique()]), intervals_of(large))
-    names = ops.filter("is_outermost").group_by("name").len().sort("len", "name", descending=[True, False])
-    operator, times = names.row(0)
-    return OperatorLoop(without_address(frame), spans, operator, times, leaves.height)
+    names = ops.filter("is_outermost").group_by("name").agg(pl.len().alias("times"), pl.col("dur_ns").sum())
+    most = names.filter(pl.col("times") == pl.col("times").max()).sort("dur_ns", "name", descending=[True, False])
+    return OperatorLoop(without_address(frame), spans, tuple(most["name"]), most["times"][0], leaves.height)
 
 
 def _looping_calls(
