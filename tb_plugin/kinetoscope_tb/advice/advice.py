@@ -107,7 +107,7 @@ _RULES = (
     "device.memory",
     "kernels.kernels",
     "extra_work.recomputation",
-    "extra_work.anomaly_detection",
+    "anomaly.anomaly_detection",
     "extra_work.longer_steps",
     "extra_work.longer_host_steps",
     "extra_work.growing_inputs",
@@ -216,7 +216,8 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     """The claims, the largest part of the step first; no estimate comes before a large loss that was measured.
 
     Nor does the host in general, if no function or operator is named, before a cause on the host that is part of it;
-    nor what limits a server's tokens per second in general before what its host takes too long for.
+    nor what limits a server's tokens per second in general before what its host takes too long for. What is sure to be
+    wrong counts with what of it may not be recorded.
     """
     losses = (claim for claim in claims if claim.confidence in ("high", "medium") and claim.rule not in _ESTIMATES)
     most_ns = max((claim.weight_ns for claim in losses), default=0)
@@ -229,7 +230,7 @@ def _by_weight(facts: Facts, claims: Sequence[Advice]) -> list[Advice]:
     server_ns = max((ns for ns in of_server if ns >= _LARGE * facts.usual_step_ns), default=0)
 
     def order(claim: Advice) -> tuple[int, int]:
-        weight_ns = claim.weight_ns
+        weight_ns = claim.weight_ns + (claim.candidate.more_ns if claim.fact and claim.candidate else 0)
         if claim.rule in _ESTIMATES:
             return -min(weight_ns, bound_ns), 2
         if claim.rule in _GENERAL_OF_SERVER and server_ns:

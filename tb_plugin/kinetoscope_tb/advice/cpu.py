@@ -33,6 +33,7 @@ from ..names.python_frames import describe_wait, function_name
 from ..names.tensor_cores import is_matrix_op
 from ..trace.results import once_per_trace
 from ..trace.row_filters import is_operator, name_mask
+from .anomaly import nan_search, while_on
 from .contention import LOCK_REMEDY, core_waits_of_steps, lock_holder, processor_use
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
@@ -157,6 +158,8 @@ def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
+    if (search := nan_search(facts)) is not None:
+        lengths, spans = lengths - facts.part_within("calling", search.spans), without(spans, search.spans)
     if facts.is_worth(facts.calling_in_optimizer) and facts.unfused_optimizer is not None:
         lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.unfused_optimizer_spans)
     if (loop := _longest_loop(facts)) is not None:
@@ -176,7 +179,7 @@ def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic]:
         f"Calling small operators takes {facts.of_steps(lengths, _OVERHEAD)}{where}.",
         f"{text.often(small / facts.count)} operators {facts.per} take {text.time(float(dur[is_small].mean()))} each "
         f"on average; with Python between them that is {facts.part_of(lengths, _OVERHEAD)}"
-        f"{facts.recurs(lengths, _OVERHEAD)}.",
+        f"{facts.recurs(lengths, _OVERHEAD)}.{while_on(facts)}",
         "Do more per call: larger batches, whole-tensor operations instead of loops, `torch.compile`.",
         None,
         "medium",
@@ -630,7 +633,7 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints, leas
     return Advice(
         "host_operator",
         f"{text.capitalize(what)} take{'s' if family.startswith('`') else ''} {facts.of_steps(lengths, least)}{where}.",
-        f"{facts.part_of(lengths, least)}{facts.recurs(lengths, least)}, {calls}.",
+        f"{facts.part_of(lengths, least)}{facts.recurs(lengths, least)}, {calls}.{while_on(facts)}",
         _WITH_ONEDNN if is_of_convolutions else _less_of(facts, family, culprit),
         None,
         "medium" if facts.count > 1 else "low",  # the calls of one step may be the first ones

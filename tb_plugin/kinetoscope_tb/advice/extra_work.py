@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ..arrays.gather import NONE, gather, map_categories
+from ..arrays.gather import gather, map_categories
 from ..arrays.intervals import Intervals, Ints, length_within, merge, without
 from ..arrays.nesting import nearest
 from ..measures.calls.matrix_work import element_count
@@ -33,12 +33,6 @@ from .warm_up import slow_operators, slow_step
 _RECOMPUTES = re.compile(r"^CheckpointFunctionBackward$")
 _BACKWARD = re.compile(r"^autograd::engine::evaluate_function: (?!CheckpointFunctionBackward)")
 _FRAME = re.compile(r"torch/utils/checkpoint\.py\(\d+\): (?:unpack_hook|recompute_fn|recompute)$")
-# torch/csrc/autograd/engine.cpp: `isnan(output)._is_any_true().item<bool>()` after each function; user code calls `any`
-_OF_ENGINE = re.compile(r"^autograd::engine::evaluate_function: ")
-_SEARCH = "aten::_is_any_true"
-_SEARCHES = frozenset(("aten::isnan", _SEARCH, "aten::item"))
-# anomaly_mode's metadata of a function
-_STORES_STACK = re.compile(r"(?:^|[/\\])torch[/\\]fx[/\\]traceback\.py\(\d+\): format_stack$")
 _GROUPED, _LAST_OF_ADAM = "aten::_foreach_", "aten::_foreach_addcdiv_"
 _PASSES_OF_FUSED = 7 / 4  # times those of the last operator
 _LONGER = 1.5  # times the median step
@@ -523,52 +517,6 @@ def _in_recomputation(facts: Facts) -> NDArray[np.bool_]:
     by_function: NDArray[np.bool_] = gather(recomputes, inner, missing=False)
     hooks = map_categories(trace.python_calls["name"], lambda name: bool(_FRAME.search(name)))
     return by_function | launched_within(trace, intervals_of(trace.python_calls, hooks))
-
-
-def anomaly_detection(facts: Facts) -> Iterator[Advice]:
-    """Autograd looks for NaN in each gradient, which makes the host wait, and stores stacks of forward operators.
-
-    Without Python stacks in the recording the latter is part of the operators' own time.
-    """
-    trace = facts.trace
-    host, calls = trace.host_events, trace.python_calls
-    parent = host["parent"].to_numpy()
-    looks = name_mask(host["name"], lambda name: name == _SEARCH)
-    is_checked = np.zeros(host.height, np.bool_)
-    is_checked[parent[looks & (parent != NONE)]] = True
-    is_checked &= name_mask(host["name"], lambda name: bool(_OF_ENGINE.search(name)))
-    is_in_check = gather(is_checked, parent, missing=False)
-    searches = name_mask(host["name"], _SEARCHES.__contains__) & is_in_check
-    if not searches.any():
-        return
-    stores = intervals_of(calls, map_categories(calls["name"], lambda name: bool(_STORES_STACK.search(name))))
-    checks = intervals_of(host, searches)
-    spans = merge([checks, stores])
-    lengths, stacks_ns = (length_within(part, facts.windows.start, facts.windows.end) for part in (spans, stores))
-    if not facts.is_worth(lengths):
-        return
-    step = host["step"].to_numpy()[looks & is_in_check]
-    per_step = np.bincount(step[step >= 0], minlength=facts.is_counted.size)[facts.is_counted].mean()
-    waits = f", and waits for {facts.device} to say so" if facts.has_device else ""
-    bound, limit = ("at least ", ", which only a recording with stacks shows") if calls.is_empty() else ("", "")
-    takes = f", for {text.time(facts.mean(stacks_ns))} {facts.per}" if stacks_ns.any() else limit
-    launches = launched_within(trace, checks)
-    candidate = replace(facts.host_candidate("anomaly detection", spans), rows=np.flatnonzero(launches))
-    yield Advice(
-        "anomaly_detection",
-        f"Anomaly detection is on, and takes {bound}{facts.of_steps(lengths)}.",
-        f"{facts.part_of(lengths)}{facts.recurs(lengths)}. Autograd looks for NaN in "
-        f"{text.times(round(per_step), 'gradient')} {facts.per}{waits}; it also stores the Python stack of every "
-        f"operator that needs a gradient{takes}.",
-        "Turn it on only to find where a NaN comes from: remove `torch.autograd.set_detect_anomaly(True)`, "
-        "`detect_anomaly()` or the trainer's `detect_anomaly=True`.",
-        None,
-        "high",
-        "operators",
-        _SEARCH,
-        facts.mean(lengths),
-        candidate,
-    )
 
 
 def growing_inputs(facts: Facts) -> Iterator[Advice]:

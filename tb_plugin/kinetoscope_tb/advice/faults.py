@@ -10,7 +10,7 @@ Where work has no recorded launch, most idle time may be around it, and nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -182,8 +182,18 @@ class Faults:
             # The cost of recording is measured and can be avoided: that says more than what it undermines.
             costs = [claim for claim in claims if claim.rule == PROFILER_OVERHEAD]
             claims = [claim for claim in claims if claim.rule != PROFILER_OVERHEAD]
-            claims[position:position] = [*costs, self._replacement(withheld_claims, is_headline=position == 0)]
+            replacement = self._replacement(withheld_claims, is_headline=position == 0)
+            claims[position:position] = [*self._without_times(withheld_claims), *costs, replacement]
         return claims
+
+    def _without_times(self, withheld_claims: Sequence[Advice]) -> Iterator[Advice]:
+        """What stays true of claims that are withheld: what they are about is recorded as such."""
+        for claim in withheld_claims:
+            if claim.fact:
+                doubtful = self._part(self._rests_on(claim))
+                evidence = f"{claim.fact.evidence} What that takes can't be said: {doubtful} is doubtful."
+                without_saving = replace(claim, saving_ns=None, saving_range=None, size_ns=None, candidate=None)
+                yield replace(without_saving, title=claim.fact.title, evidence=evidence, confidence="high", doubt=None)
 
     def judge_rest(self, rest: Advice, cleared_topics: Sequence[ClearedTopic]) -> Advice:
         """The row of what is fine where something can't be judged: then it isn't all of the rest."""
@@ -239,7 +249,7 @@ class Faults:
     def _replacement(self, withheld_claims: Sequence[Advice], *, is_headline: bool) -> Advice:
         numbers: _Numbers = frozenset().union(*map(self._rests_on, withheld_claims))
         row = self.about(numbers, is_end_said=True)
-        names = text.enumeration([claim.rule.replace("_", " ") for claim in withheld_claims])
+        names = text.enumeration([_withheld_part(claim) for claim in withheld_claims])
         doubtful = f"{self._part(numbers)} is doubtful."
         title = (self._computes(doubtful) or row.title) if is_headline else f"No advice on {names}: {doubtful}"
         return replace(row, title=title, evidence=f"{row.evidence} Advice withheld for that reason: {names}.")
@@ -285,6 +295,12 @@ class Faults:
         is_claim = advice.weight_ns > 0 and (advice.rule, advice.filter) != _NOT_SHOWN
         numbers = RESTS_ON.get(advice.rule, EVERYTHING) if is_claim else _NOTHING
         return _HOST if numbers == _KERNELS and not self._facts.has_device else numbers
+
+
+def _withheld_part(claim: Advice) -> str:
+    """What isn't said of a claim that is withheld, in words: what it is about, or only how long that takes."""
+    words = claim.rule.replace("_", " ")
+    return f"what {words} takes" if claim.fact else words
 
 
 def lacks_launches(facts: Facts) -> bool:

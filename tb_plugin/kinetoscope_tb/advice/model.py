@@ -73,6 +73,7 @@ class Candidate:
         waits: Whether it is the host's waits for devices: the host would go on without them.
         unrecorded_work: When devices may run work that isn't recorded: a call that returns after such a time waited
             for that work, so what the steps would be without the wait isn't known, and nothing of it is claimed.
+        more_ns: How much more of the average step it may take, of which nothing is recorded.
     """
 
     words: str
@@ -83,6 +84,7 @@ class Candidate:
     threads: NDArray[np.integer] | tuple[int, ...] = ()
     waits: bool = False
     unrecorded_work: Intervals | None = field(default=None, repr=False)
+    more_ns: int = 0
 
     @property
     def mean_less(self) -> float:
@@ -117,6 +119,19 @@ class Remedy:
     evidence: str
     action: str
     clause: str = ""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What of a claim is recorded as such, and is wrong however long it takes: no fault of the recording flips that.
+
+    Attributes:
+        title: What it is, as a sentence.
+        evidence: How it shows, without times.
+    """
+
+    title: str
+    evidence: str
 
 
 @dataclass(frozen=True)
@@ -252,6 +267,7 @@ class Advice:
         exposure: Of exposed communication, the numbers behind it of which other ranks may know more.
         saving_range: Between which bounds the saving lies, if it is simulated.
         hidden_time: More time of the cause, which other work overlaps.
+        fact: What stays true of it where its time is doubtful.
     """
 
     rule: str
@@ -272,6 +288,7 @@ class Advice:
     exposure: Exposure | None = None
     saving_range: tuple[int, int] | None = None
     hidden_time: HiddenTime | None = None
+    fact: Fact | None = None
 
     @property
     def whole_exposure(self) -> Exposure | None:

@@ -14,7 +14,7 @@ from ..names import text
 from ..names.python_frames import is_explicit_collection
 from .culprit import in_program
 from .facts import Facts
-from .model import Advice, Culprit
+from .model import Advice, Culprit, Fact
 
 _TOO_LARGE = 0.10  # of the steps: then host times are unreliable
 _MOST = 0.5
@@ -84,7 +84,17 @@ def pauses(facts: Facts) -> Iterator[Advice]:
             saving,
             facts.host_candidate(text.as_clause(what), facts.host_spans[part]),
             culprit,
+            fact=_calls_of_collect(facts) if is_called else None,
         )
+
+
+def _calls_of_collect(facts: Facts) -> Fact:
+    """How often the program calls for garbage collection."""
+    calls = facts.trace.python_calls
+    start = calls["start_ns"].to_numpy()[map_categories(calls["name"], is_explicit_collection)]
+    per_step = length_within((start, start + 1), facts.windows.start, facts.windows.end)
+    often = text.times(float(per_step[facts.is_counted].mean()), "time")
+    return Fact("The program calls `gc.collect()` itself.", f"It does so {often} {facts.per}.")
 
 
 def _is_explicit(facts: Facts) -> bool:

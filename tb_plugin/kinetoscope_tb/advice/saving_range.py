@@ -5,6 +5,7 @@ recording  what it costs, where that isn't taken from the graph, may lie in what
 waits      calls that may wait for the device, though nothing recorded says so, may not wait: a lower bound
 streams    kernels on a stream of their own share the device with those of other streams, which then would take less
            time: an upper bound
+unrecorded work of the candidate that the recording doesn't hold is saved, too: an upper bound
 time       the same step takes longer or less when it is timed again
 """
 
@@ -88,8 +89,8 @@ def _range(facts: Facts, change: Change, waits_ns: float) -> tuple[int, int]:
     saved_ns = min(facts.mean(change.per_step), facts.usual_step_ns)
     error_ns = _error_of_mean(change.per_step[facts.is_counted]) + _error_ns(facts)
     less_ns = _recording_ns(facts, change, saved_ns) + waits_ns
-    shared_ns = change.sum(lambda candidate: _shared_ns(facts, candidate))
-    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + shared_ns))
+    more_ns = change.sum(lambda candidate: _shared_ns(facts, candidate) + candidate.more_ns)
+    most_ns = min(_most_ns(facts), round(saved_ns + error_ns + more_ns))
     return max(0, round(saved_ns - error_ns - less_ns)), max(saved_ns, most_ns)
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from kinetoscope_tb.advice.advice import advice
 from kinetoscope_tb.advice.facts import Facts
+from kinetoscope_tb.trace import Diagnostic
+from kinetoscope_tb.trace.model import Fault
 from support.machine import MS, US, Machine
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -98,6 +100,35 @@ def test_anomaly_detection_is_named_with_its_checks():
     assert claim.evidence.endswith("which only a recording with stacks shows.")
 
 
+def doubtful(machine, step):
+    """The advice where 4.75 ms of each of 6 steps are doubtful, by rule."""
+    trace = machine.steps(step, 6)
+    fault = Fault("Recording takes half of the steps", frozenset({"host_times"}), "Record less.", 6 * 4_750 * US)
+    return {row.rule: row for row in advice(Facts(trace), [Diagnostic("slow", 1, "", fault=fault)])}
+
+
+def test_that_anomaly_detection_is_on_is_said_where_no_time_can_be_told():
+    machine = Machine(None)
+    claims = doubtful(machine, lambda _: search_for_nan(machine, *CHECK))
+    assert [*claims][:2] == ["anomaly_detection", "recording_faults"]
+    claim = claims["anomaly_detection"]
+    assert (claim.title, claim.confidence, claim.saving_ns) == ("Anomaly detection is on.", "high", None)
+    assert "What that takes can't be said: 50 % of the average step is doubtful." in claim.evidence
+    assert "what anomaly detection takes" in claims["recording_faults"].evidence
+
+
+def test_that_the_program_collects_garbage_itself_is_said_where_no_time_can_be_told():
+    machine = Machine(None)
+
+    def step(_):
+        machine.op("aten::mm", lambda: machine.work(2 * MS))
+        machine.function("<built-in function collect>", lambda: machine.work(4 * MS))
+
+    claim = doubtful(machine, step)["garbage_collection"]
+    assert (claim.title, claim.saving_ns) == ("The program calls `gc.collect()` itself.", None)
+    assert claim.evidence.startswith("It does so 1 time per step. What that takes can't be said:")
+
+
 def test_stacks_of_forward_operators_are_part_of_anomaly_detection():
     machine = Machine(None)
 
@@ -111,6 +142,55 @@ def test_stacks_of_forward_operators_are_part_of_anomaly_detection():
     claim = rows(machine.steps(step, 6))["anomaly_detection"]
     assert claim.saving_ns == pytest.approx(3.5 * MS, rel=0.02)
     assert claim.evidence.endswith("that needs a gradient, for 2 ms per step.")
+
+
+def test_without_stacks_anomaly_detection_may_take_all_that_forward_operators_run_by_themselves():
+    machine = Machine(None)
+
+    def step(_):
+        for _ in range(20):
+            machine.op("aten::mul", lambda: machine.work(MS // 4))
+        search_for_nan(machine, *CHECK)
+
+    claim = rows(machine.steps(step, 6))["anomaly_detection"]
+    low, high = claim.saving_range
+    assert (low < 1.5 * MS, claim.certainty) == (True, ("medium", "high"))
+    # 20 of 0.25 ms, and 1 ms of the operator of 2 ms that search_for_nan begins with
+    assert high == pytest.approx((1.5 + 5 + 1) * MS + 0.06 * 14.5 * MS, rel=0.02)
+
+
+def test_anomaly_detection_comes_before_small_operators_that_it_makes_slower():
+    machine = Machine(None)
+
+    def step(_):
+        for _ in range(300):
+            machine.op("aten::mul", lambda: machine.work(15 * US))
+        for _ in range(60):
+            machine.op(ENGINE + "MulBackward0", check)
+
+    def check():
+        machine.op("aten::mul", lambda: machine.work(5 * US))
+        for name in CHECK:
+            machine.op(name, lambda: machine.work(4 * US))
+
+    claims = rows(machine.steps(step, 6))
+    assert [*claims][:2] == ["anomaly_detection", "small_operators"]
+    assert claims["small_operators"].saving_ns == pytest.approx((300 * 15 + 60 * 5) * US, rel=0.01)
+    assert claims["small_operators"].evidence.endswith("isn't recorded: judge this without it.")
+
+
+def test_with_stacks_what_is_stored_is_known():
+    machine = Machine(None)
+
+    def step(_):
+        machine.op("aten::mm", lambda: machine.function("torch/fx/traceback.py(497): format_stack", store))
+        search_for_nan(machine, *CHECK)
+
+    def store():
+        machine.work(2 * MS)
+
+    claim = rows(machine.steps(step, 6))["anomaly_detection"]
+    assert (claim.confidence, claim.candidate.more_ns) == ("high", 0)
 
 
 @pytest.mark.parametrize("names", [("aten::isnan", "aten::any", "aten::item"), ("aten::item",)])
