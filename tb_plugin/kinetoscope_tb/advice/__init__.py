@@ -6,6 +6,7 @@ savings     what candidates save, by simulation; saving_range: within which boun
 data_loading    waiting for batches
 host        synchronizing calls, late launches, small operators, the optimizer, allocation
 cpu         without a device: waits of the main thread, contended cores, Python code, dominant operators
+operator_pace   without a device: operators slower than any processor, as their threads wait for cores
 anomaly     anomaly detection of autograd that was left on
 contention  other threads that have Python's lock or the cores while the main thread would run
 experts     uneven numbers of tokens per expert

@@ -91,6 +91,7 @@ _RULES = (
     "contention.core_waits",
     "cpu.main_thread_waits",
     "cpu.host_threads",
+    "operator_pace.slow_operators",
     "cpu.operator_loop",
     "cpu.python_operator",
     "cpu.outside_operators",
@@ -123,6 +124,7 @@ _RULES = (
 _NEEDED_IF: dict[str, Callable[[Facts], bool]] = {
     "serving": lambda facts: facts.has_iterations,
     "cpu": lambda facts: facts.has_operators and not facts.has_device,
+    "operator_pace": lambda facts: facts.has_operators and not facts.has_device,
     "communication": lambda facts: has_communication(facts.trace),
     "data_loading": lambda facts: bool(loading_ranges(facts.trace).any()),
 }

@@ -41,13 +41,13 @@ class NanSearch(NamedTuple):
     Attributes:
         checks: When autograd looks for NaN.
         stores: When stacks of operators are stored, by Python's stacks.
-        count: In how many gradients it looks, in the average step.
+        gradients: In how many it looks for NaN, in the average step.
         more_ns: For how much longer stacks may be stored in the average step, by what isn't recorded.
     """
 
     checks: Intervals
     stores: Intervals
-    count: float
+    gradients: float
     more_ns: int
 
     @property
@@ -71,11 +71,11 @@ def nan_search(facts: Facts) -> NanSearch | None:
         return None
     stores = intervals_of(calls, map_categories(calls["name"], lambda name: bool(_STORES_STACK.search(name))))
     step = host["step"].to_numpy()[looks & is_in_check]
-    count = np.bincount(step[step >= 0], minlength=facts.is_counted.size)[facts.is_counted].mean()
+    gradients = np.bincount(step[step >= 0], minlength=facts.is_counted.size)[facts.is_counted].mean()
     more_ns = 0 if stores[0].size else facts.mean(_in_forward_operators(facts))
     if facts.has_device:
         more_ns = min(more_ns, facts.usual_idle_ns)
-    return NanSearch(intervals_of(host, searches), stores, float(count), more_ns)
+    return NanSearch(intervals_of(host, searches), stores, float(gradients), more_ns)
 
 
 def _in_forward_operators(facts: Facts) -> Ints:
@@ -111,9 +111,10 @@ def anomaly_detection(facts: Facts) -> Iterator[Advice]:
     is_bound = not stacks_ns.any()
     takes = "" if is_bound else f", for {text.time(facts.mean(stacks_ns))} {facts.per}"
     limit = ", which only a recording with stacks shows" if facts.trace.python_calls.is_empty() else takes
+    often = text.times(round(search.gradients), "gradient")
     does = (
-        f"Autograd looks for NaN in {text.times(round(search.count), 'gradient')} {facts.per}{waits}; it also stores "
-        "the Python stack of every operator that needs a gradient"
+        f"Autograd looks for NaN in {often} {facts.per}{waits}; it also stores the Python stack of every operator that "
+        "needs a gradient"
     )
     candidate = replace(
         facts.host_candidate("anomaly detection", search.spans),

@@ -4,7 +4,8 @@ Python runs one thread at a time (the GIL). While another one does, the main thr
 own functions look slow and aren't. Each time it has released the lock, it gets it back after up to
 `sys.getswitchinterval()`, 5 ms unless the program sets another.
 
-For how long a thread was ready to run, but had no core, the kernel counts; our recorder writes it.
+For how long a thread was ready to run, but had no core, the kernel counts; our recorder writes it. Without that,
+operators show it that take far longer than any core needs for their work (operator_pace.py).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ LOCK_REMEDY = (
     "`sys.setswitchinterval(0.0005)` shortens each wait for the lock."
 )
 
+FULL = 0.9  # of all cores in use: then a thread that is ready waits for one
 _NEARLY_ALL = 0.75  # of the cores
 _OFF_CORES = ("loading", "communicating", "waiting")
 """Parts of the host's time (measures/time/host_time.py) in which the main thread isn't ready to run."""
@@ -191,6 +193,36 @@ def core_waits_of_steps(facts: Facts) -> Ints:
     """For how long the main thread waits for a core in each step, as if it did so evenly; 0 if that isn't known."""
     main = _MainThread.of(facts)
     return (facts.length * (main.waiting_share if main else 0.0)).astype(np.int64)
+
+
+class OffProcessor(NamedTuple):
+    """Time per step in which the process ran on no core, though no recorded wait explains it.
+
+    Attributes:
+        use: What the counters say.
+        waits: The part that may lie in time of which nothing is recorded, if cores were free then.
+        held_up: The part that doesn't: operators, and Python between them, whose thread didn't run.
+    """
+
+    use: ProcessorUse
+    waits: Ints
+    held_up: Ints
+
+
+def off_processor(facts: Facts) -> OffProcessor | None:
+    """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more.
+
+    Where the recorder knows for how long the main thread waited for a core, that is a topic of its own.
+    """
+    use = processor_use(facts)
+    if use is None or use.machine is None:
+        return None
+    parts = facts.host_time.lengths
+    off = (facts.length * max(0.0, 1 - use.cores)).astype(np.int64) - core_waits_of_steps(facts)
+    unexplained_ns = np.maximum(off - parts["waiting"] - parts["loading"] - parts["communicating"], 0)
+    in_rest = np.minimum(unexplained_ns, parts["rest"])
+    waits = in_rest if use.machine < FULL else np.zeros_like(in_rest)
+    return OffProcessor(use, waits, np.minimum(unexplained_ns - in_rest, parts["operators"] + parts["calling"]))
 
 
 def _competitors(cpu: ProcessorTime) -> tuple[str, str]:

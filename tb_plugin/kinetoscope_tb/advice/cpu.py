@@ -8,11 +8,9 @@ wasn't recorded first, then to the operators.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,7 +23,6 @@ from ..measures.calls.operator_loop import OperatorLoop, operator_loops
 from ..measures.calls.unfused_attention import UnfusedAttention, unfused_attention
 from ..measures.python.whereabouts import Location, locations
 from ..measures.recording.options import was_on
-from ..measures.recording.processor_use import ProcessorUse
 from ..measures.time.breakdown import intervals_of, loading_ranges
 from ..measures.time.host_time import HOST_PARTS, SMALL_OP_NS
 from ..names import text
@@ -34,20 +31,26 @@ from ..names.tensor_cores import is_matrix_op
 from ..trace.results import once_per_trace
 from ..trace.row_filters import is_operator, name_mask
 from .anomaly import nan_search, while_on
-from .contention import LOCK_REMEDY, core_waits_of_steps, lock_holder, processor_use
+from .contention import (
+    FULL,
+    LOCK_REMEDY,
+    OffProcessor,
+    core_waits_of_steps,
+    lock_holder,
+    off_processor,
+)
 from .culprit import in_program
 from .facts import LARGE_SHARE, Facts, is_optimizer, optimizer_class
 from .host import DENSE_GRADIENT, SPARSE, grouped_update
 from .kernel_text import DOUBLES_FASTER, IN_FLOAT, has_doubles, use_fused
 from .model import Advice, Candidate, ClearedTopic, Culprit
+from .operator_pace import MENTIONED, most_calls, slow_calls
 
-_FULL = 0.9  # of all cores in use: then a thread that is ready waits for one
 _ALONE = 1.2  # cores: one thread, and a little of others
 _MOSTLY_IDLE = 0.3  # of all cores in use at most
 _MOST = 0.5
 _DOMINATES = 0.4  # of the step
 _AVOIDABLE = 0.15  # of the step, in copies: they compute nothing
-_MENTIONED = 0.1  # of what a sentence is about
 _OVERHEAD = 0.15  # of the step
 _FEW = 10
 _MOST_NAMED = 3
@@ -113,36 +116,6 @@ _FAMILIES = (
 )
 
 
-class _OffProcessor(NamedTuple):
-    """Time per step in which the process ran on no core, though no recorded wait explains it.
-
-    Attributes:
-        use: What the counters say.
-        waits: The part that may lie in time of which nothing is recorded, if cores were free then.
-        held_up: The part that doesn't: operators, and Python between them, whose thread didn't run.
-    """
-
-    use: ProcessorUse
-    waits: Ints
-    held_up: Ints
-
-
-def _off_processor(facts: Facts) -> _OffProcessor | None:
-    """None if the counters don't tell; a process that used c < 1 cores ran none of its threads for 1 − c or more.
-
-    Where the recorder knows for how long the main thread waited for a core, that is a topic of its own.
-    """
-    use = processor_use(facts)
-    if use is None or use.machine is None:
-        return None
-    parts = facts.host_time.lengths
-    off = (facts.length * max(0.0, 1 - use.cores)).astype(np.int64) - core_waits_of_steps(facts)
-    unexplained_ns = np.maximum(off - parts["waiting"] - parts["loading"] - parts["communicating"], 0)
-    in_rest = np.minimum(unexplained_ns, parts["rest"])
-    waits = in_rest if use.machine < _FULL else np.zeros_like(in_rest)
-    return _OffProcessor(use, waits, np.minimum(unexplained_ns - in_rest, parts["operators"] + parts["calling"]))
-
-
 def _is_meant(facts: Facts) -> bool:
     """Whether the host is all there is."""
     return facts.has_operators and not facts.has_device
@@ -158,15 +131,11 @@ def small_operators(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     outermost = is_op & (gather(nearest(is_op, parent), parent) == NONE)
     dur = host["dur_ns"].to_numpy()
     lengths, spans = facts.host_time.lengths["calling"], facts.host_spans["calling"]
-    if (search := nan_search(facts)) is not None:
-        lengths, spans = lengths - facts.part_within("calling", search.spans), without(spans, search.spans)
     if facts.is_worth(facts.calling_in_optimizer) and facts.unfused_optimizer is not None:
         lengths, spans = lengths - facts.calling_in_optimizer, without(spans, facts.unfused_optimizer_spans)
-    if (loop := _longest_loop(facts)) is not None:
-        lengths = lengths - facts.part_within("calling", loop.spans)
-        spans = without(spans, loop.spans)
-    step = host["step"].to_numpy()
-    is_small = outermost & (dur < SMALL_OP_NS) & gather(facts.is_counted, step, missing=False)
+    of_others = merge([claim.spans for claim in (nan_search(facts), _longest_loop(facts)) if claim is not None])
+    lengths, spans = lengths - facts.part_within("calling", of_others), without(spans, of_others)
+    is_small = outermost & (dur < SMALL_OP_NS) & gather(facts.is_counted, host["step"].to_numpy(), missing=False)
     small = int(is_small.sum())
     saving = facts.mean(lengths)
     is_calling = small / facts.count >= _FEW and saving <= _CALL_NS * small / facts.count
@@ -195,7 +164,7 @@ def main_thread_waits(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     """The main thread waits for another thread, a lock, a file or a sleep while no operator runs."""
     if not _is_meant(facts):
         return
-    time, off = facts.host_time, _off_processor(facts)
+    time, off = facts.host_time, off_processor(facts)
     recorded_waits = time.lengths["waiting"]
     lengths = recorded_waits + (off.waits if off else 0)
     if cleared_topic := facts.cleared_topic(
@@ -230,11 +199,11 @@ def _with_stacks(remedy: str, facts: Facts) -> str:
 
 def _in_words(shares: list[tuple[Location, float]]) -> str:
     """The largest places with their shares; empty if none is large."""
-    largest = [f"{text.percent(share)} in {location.words}" for location, share in shares[:3] if share >= _MENTIONED]
+    largest = [f"{text.percent(share)} in {location.words}" for location, share in shares[:3] if share >= MENTIONED]
     return text.enumeration(largest) if largest else ""
 
 
-def _by_counters(facts: Facts, off: _OffProcessor | None) -> str:
+def _by_counters(facts: Facts, off: OffProcessor | None) -> str:
     if off is None or not facts.is_worth(off.waits):
         return ""
     return (
@@ -248,14 +217,14 @@ def host_threads(facts: Facts) -> Iterator[Advice | ClearedTopic]:
 
     Nothing where `core_waits` says that the main thread waits for a core.
     """
-    off = _off_processor(facts) if _is_meant(facts) else None
+    off = off_processor(facts) if _is_meant(facts) else None
     if off is None or off.use.machine is None:
         return
     use, machine = off.use, off.use.machine
     if facts.is_worth(off.held_up, LARGE_SHARE):
         yield _held_up(facts, off, machine)
         return
-    if facts.is_worth(core_waits_of_steps(facts), LARGE_SHARE):
+    if facts.is_worth(core_waits_of_steps(facts), LARGE_SHARE) or slow_calls(facts) is not None:
         return
     large = facts.mean(facts.host_time.lengths["operators"])
     is_single = use.cores >= 1 / _ALONE and use.peak_cores <= _ALONE
@@ -275,9 +244,9 @@ def host_threads(facts: Facts) -> Iterator[Advice | ClearedTopic]:
     )
 
 
-def _held_up(facts: Facts, off: _OffProcessor, machine: float) -> Advice:
+def _held_up(facts: Facts, off: OffProcessor, machine: float) -> Advice:
     size = facts.mean(off.held_up)
-    is_full = machine >= _FULL
+    is_full = machine >= FULL
     title = (
         f"Other processes take the cores: the process doesn't run for {facts.of_steps(off.held_up)}."
         if is_full
@@ -303,7 +272,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
     """Long stretches without an operator that no recorded wait explains: Python's own work, or nothing known."""
     if not _is_meant(facts):
         return
-    time, off = facts.host_time, _off_processor(facts)
+    time, off = facts.host_time, off_processor(facts)
     lengths, spans = time.lengths["rest"] - (off.waits if off else 0), time.spans["rest"]
     if facts.unfused_optimizer is not None:
         lengths, spans = np.maximum(lengths - facts.rest_in_optimizer, 0), without(spans, facts.unfused_optimizer_spans)
@@ -332,7 +301,7 @@ def outside_operators(facts: Facts) -> Iterator[Advice]:
 
 
 def _of_python(
-    facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Location, float]], off: _OffProcessor | None
+    facts: Facts, lengths: Ints, spans: Intervals, shares: list[tuple[Location, float]], off: OffProcessor | None
 ) -> Advice:
     saving = facts.mean(lengths)
     words = _in_words(shares)
@@ -491,7 +460,7 @@ def _if_much(facts: Facts, family: str, rows: pl.DataFrame, least: float) -> Ite
     """That a family of operators takes so large a share of most steps."""
     inside = length_within(intervals_of(rows), facts.windows.start, facts.windows.end)
     lengths = np.minimum(inside, facts.host_time.lengths["operators"])
-    recurs = (lengths >= _MENTIONED * facts.length)[facts.is_counted].mean() > _MOST
+    recurs = (lengths >= MENTIONED * facts.length)[facts.is_counted].mean() > _MOST
     if facts.is_worth(lengths, least) and recurs:
         yield _dominant(facts, family, rows, lengths, least)
 
@@ -508,16 +477,9 @@ def _in_dense_gradient(facts: Facts, rows: Ints) -> NDArray[np.bool_]:
     return np.asarray(nearest(makes_gradient, host["parent"].to_numpy())[rows] != NONE)
 
 
-def _self_lengths(facts: Facts, rows: pl.DataFrame) -> Ints:
-    """How long some operators run in each step, without what they call."""
-    lengths = np.zeros(facts.length.size, np.int64)
-    np.add.at(lengths, rows["step"].to_numpy(), rows["self_ns"].to_numpy())
-    return lengths
-
-
 def _other_operators(facts: Facts, attention: tuple[UnfusedAttention, Ints] | None) -> pl.DataFrame:
-    """The large operators but for those that other claims are about: of attention, and of an optimizer."""
-    rows = facts.large_operators
+    """The large operators but for those that other claims are about: slow ones, of attention, and of an optimizer."""
+    rows = _without_slow_calls(facts, facts.large_operators)
     if attention is not None:
         rows = rows.filter(~pl.col("row").is_in(attention[0].ops.tolist()))
     if facts.unfused_optimizer is not None and facts.is_worth(facts.calling_in_optimizer + facts.rest_in_optimizer):
@@ -531,13 +493,19 @@ def _other_operators(facts: Facts, attention: tuple[UnfusedAttention, Ints] | No
     return rows
 
 
+def _without_slow_calls(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
+    """Some large operators but for calls that are held up: what these compute isn't why they take so long."""
+    slow = slow_calls(facts)
+    return rows if slow is None else rows.filter(~pl.col("row").is_in(slow["row"].implode()))
+
+
 def _attention(facts: Facts) -> tuple[UnfusedAttention, Ints] | None:
     """Attention in separate operators, and how long it takes in each step; None if that isn't worth a word."""
     rows = facts.large_operators.filter(pl.col("self_ns") >= SMALL_OP_NS)  # no views, no mere callers
     attention = unfused_attention(facts.trace, rows.select(op=pl.col("row").cast(pl.Int64)))
     if attention is None:
         return None
-    lengths = _self_lengths(facts, rows.filter(pl.Series(attention.is_member, dtype=pl.Boolean)))
+    lengths = facts.sums_of_steps(rows.filter(pl.Series(attention.is_member, dtype=pl.Boolean)), "self_ns")
     lengths = np.minimum(lengths, facts.host_time.lengths["operators"])
     return (attention, lengths) if facts.is_worth(lengths, LARGE_SHARE) else None
 
@@ -548,7 +516,7 @@ def _of_attention(facts: Facts, attention: UnfusedAttention, lengths: Ints) -> A
     return Advice(
         "unfused_attention",
         f"Attention that isn't fused takes {facts.of_steps(lengths, LARGE_SHARE)}{where}.",
-        f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}, {_most_calls(facts, rows)[0]}. "
+        f"{facts.part_of(lengths, LARGE_SHARE)}{facts.recurs(lengths, LARGE_SHARE)}, {most_calls(facts, rows)[0]}. "
         f"Between the matmuls, scores of {' × '.join(map(str, attention.scores))} are written to memory and read "
         "again.",
         use_fused(attention, has_device=False),
@@ -571,12 +539,12 @@ def double_precision(facts: Facts) -> Iterator[Advice]:
     if not any(is_double.values()):
         return
     doubles = pl.col("input_types").replace_strict(is_double, default=False, return_dtype=pl.Boolean)
-    rows = rows.filter(doubles)
-    lengths = np.minimum(_self_lengths(facts, rows), facts.host_time.lengths["operators"])
+    rows = _without_slow_calls(facts, rows.filter(doubles))
+    lengths = np.minimum(facts.sums_of_steps(rows, "self_ns"), facts.host_time.lengths["operators"])
     if not facts.is_worth(lengths, LARGE_SHARE):
         return
     where, culprit = _of_operators(facts, rows)
-    most, name = _most_calls(facts, rows)
+    most, name = most_calls(facts, rows)
     yield Advice(
         "double_precision",
         f"Operators on float64 tensors take {facts.of_steps(lengths, LARGE_SHARE)}{where}.",
@@ -647,32 +615,11 @@ def _dominant(facts: Facts, family: str, rows: pl.DataFrame, lengths: Ints, leas
 
 def _calls_of(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:
     """(The most expensive of some operators, with how often all are called, in words; its name)."""
-    most, name = _most_calls(facts, rows)
+    most, name = most_calls(facts, rows)
     innermost = int((~rows["row"].is_in(rows["parent"].cast(pl.Int64).implode())).sum())  # others wrap one of them
     is_more = innermost > rows["name"].eq(name).sum()
     in_all = f"; {text.often(innermost / facts.count)} calls {facts.per} in all" if is_more else ""
     return f"{most}{in_all}", name
-
-
-def _most_calls(facts: Facts, rows: pl.DataFrame) -> tuple[str, str]:
-    """(The operator and shapes that take most of some operators' time, in words; the operator's name)."""
-    alike = rows.group_by("name", "input_shapes").agg(pl.col("self_ns").sum(), pl.len().alias("calls"))
-    name, shapes, self_ns, calls = alike.sort("self_ns", "name", descending=[True, False]).row(0)
-    of_shapes = f" with shapes {sizes}" if (sizes := _sizes(shapes)) else ""
-    often = f"{text.times(calls / facts.count, 'call')} {facts.per} of {text.time(self_ns / calls)} each"
-    if self_ns < _MENTIONED * int(rows["self_ns"].sum()):
-        return f"{rows['name'].n_unique()} operators", name
-    return f"most in `{name}`{of_shapes}: {often}", name
-
-
-def _sizes(shapes: str | None) -> str:
-    """The shapes of an operator's tensors; what has none, such as a number, is left out."""
-    try:
-        sizes = json.loads(shapes or "[]")
-    except (ValueError, RecursionError):
-        return ""
-    tensors = [size for size in sizes if size] if isinstance(sizes, list) else []
-    return str(tensors) if tensors else ""
 
 
 def _less_of(facts: Facts, family: str, culprit: Culprit) -> str:

@@ -169,6 +169,12 @@ class Facts:
         """The mean over the steps that count, rounded to the nanosecond."""
         return round(float(per_step[self.is_counted].mean()))
 
+    def sums_of_steps(self, rows: pl.DataFrame, column: str) -> Ints:
+        """The sum of a column of some rows in each step, which their column `step` says."""
+        sums = np.zeros(self.length.size, np.int64)
+        np.add.at(sums, rows["step"].to_numpy(), rows[column].to_numpy())
+        return sums
+
     def share(self, ns: float) -> float:
         """A time per step as a share of the mean step."""
         return ns / self.step_ns if self.step_ns else 0.0

@@ -90,6 +90,7 @@ RESTS_ON: dict[str, _Numbers] = {
             *(
                 "small_operators",
                 "host_operator",
+                "slow_operators",
                 "host_threads",
                 "core_waits",
                 "main_thread_waits",

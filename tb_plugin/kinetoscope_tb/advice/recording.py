@@ -69,7 +69,6 @@ def pauses(facts: Facts) -> Iterator[Advice]:
     ):
         if not facts.is_worth(lengths):
             continue
-        saving = facts.mean(lengths)
         where, culprit = ("", Culprit()) if facts.has_device else in_program(facts, facts.host_spans[part])
         is_called = part == "collecting" and _is_explicit(facts)
         yield Advice(
@@ -81,7 +80,7 @@ def pauses(facts: Facts) -> Iterator[Advice]:
             "medium",
             "steps",
             "",
-            saving,
+            facts.mean(lengths),
             facts.host_candidate(text.as_clause(what), facts.host_spans[part]),
             culprit,
             fact=_calls_of_collect(facts) if is_called else None,

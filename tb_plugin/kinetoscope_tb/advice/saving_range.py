@@ -5,7 +5,7 @@ recording  what it costs, where that isn't taken from the graph, may lie in what
 waits      calls that may wait for the device, though nothing recorded says so, may not wait: a lower bound
 streams    kernels on a stream of their own share the device with those of other streams, which then would take less
            time: an upper bound
-unrecorded work of the candidate that the recording doesn't hold is saved, too: an upper bound
+unrecorded what the same cause may take besides, of which nothing is recorded: an upper bound
 time       the same step takes longer or less when it is timed again
 """
 

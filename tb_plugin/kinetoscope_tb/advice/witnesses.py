@@ -138,7 +138,9 @@ WITNESSES: dict[str, tuple[Witness, ...]] = {
         _KERNELS,
     ),
     **dict.fromkeys(("small_operators", "host_operator", "main_thread_waits", "host_threads", "core_waits"), (_STEPS,)),
-    **dict.fromkeys(("double_precision", "longer_host_steps", "operator_loop", "python_operator"), (_STEPS,)),
+    **dict.fromkeys(
+        ("double_precision", "longer_host_steps", "operator_loop", "python_operator", "slow_operators"), (_STEPS,)
+    ),
     "optimizer": (_STEPS,),
     "communication": (_STEPS, Witness("exposed_time", _less_communication)),
     "gloo": (_STEPS,),
