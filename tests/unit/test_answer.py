@@ -218,7 +218,7 @@ def test_a_run_begins_with_its_slow_rank_and_says_that_the_others_wait():
     assert answer.claims[1].title == "communication. 5 ms of it per step is waiting for rank2."
 
 
-def test_what_is_done_about_a_late_rank_saves_no_more_than_the_wait_for_it():
+def test_what_is_done_about_a_late_rank_alone_is_its_saving_and_what_is_left_is_communications():
     late = run_rows(rule="straggler", title="Rank 2 is late.", saving_ns=4 * MS, confidence="high")
     own = of_rank("rank0", "communication", "copies")
     communication, copies = (
@@ -229,14 +229,16 @@ def test_what_is_done_about_a_late_rank_saves_no_more_than_the_wait_for_it():
     answer = with_ranks(replace(own, claims=(communication, copies)), frames, EVERY_VIEW, 3)
     assert [(claim.id, claim.saving_ns) for claim in answer.claims[1:]] == [
         ("copies", 4_500_000),
-        ("communication", 4 * MS),
+        ("communication", None),
     ]
     claim = answer.claims[2]
-    assert (claim.saving_frac, claim.saving_low_ns, claim.saving_high_ns) == (pytest.approx(0.4), 2 * MS, 4 * MS)
-    then = replace(communication, saving_ns=9 * MS, saving_high_ns=10 * MS)
+    assert (claim.saving_frac, claim.saving_low_ns, claim.saving_high_ns) == (None, None, None)
+    then = replace(communication, saving_ns=9 * MS, saving_frac=0.9, saving_high_ns=10 * MS)
     (_, both) = with_ranks(replace(own, claims=(then,)), frames, EVERY_VIEW, 3).claims
     assert " Then: " in both.action
-    assert both.saving_ns == 9 * MS
+    assert both.title.endswith(" Once rank2 is as fast as the others, about 5 ms is left.")
+    assert (both.saving_ns, both.saving_low_ns, both.saving_high_ns) == (5 * MS, 0, 6 * MS)
+    assert both.saving_frac == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,25 @@ def test_communication_part_of_which_waits_for_a_slow_rank_says_so(saving_ms, wo
     assert ("is waiting for rank1." in claim.title) == (words is not None)
 
 
+@pytest.mark.parametrize(
+    ("saving_ms", "transfer_ms", "left_ms"),
+    [(4, 4, 2), (4, 1.5, 1.5), (5.5, 4, None), (7, 4, None)],
+    ids=["left", "moving data", "little", "nothing"],
+)
+def test_communication_saves_what_a_late_rank_leaves_of_it(saving_ms, transfer_ms, left_ms):
+    """A late rank may save more than the others wait: they hide more of moving data then."""
+    of_run = frames([[10] * STEPS, [14] * STEPS], 3, [transfer_ms] * STEPS, "straggler", saving_ms=saving_ms)
+    late, claim = with_ranks(replace(answer("rank0"), uses_device=True), of_run, EVERY_VIEW, 2).claims
+    assert late.saving_ns == saving_ms * MS
+    assert claim.title.startswith("Exposed. 3 ms of it per step is waiting for rank1.")
+    assert f"Waiting for other ranks takes 3 ms of it, moving data {transfer_ms} ms." in claim.evidence
+    assert claim.saving_ns == (None if left_ms is None else left_ms * MS)
+    assert (" Then: " in claim.action) == (left_ms is not None)
+    assert (f"about {left_ms} ms is left" in claim.title) == (left_ms is not None)
+    of_host = with_ranks(answer("rank0"), of_run, EVERY_VIEW, 2).claims[1]
+    assert (of_host.saving_ns, " Then: " in of_host.action) == (None, False)
+
+
 def test_steps_in_which_moving_data_takes_much_longer_are_named():
     of_run = frames([[10] * STEPS] * 3, wait_ms=0, transfer_ms=(1, 9, 1, 9, 1, 1))
     claim = with_ranks(answer("rank0"), of_run, EVERY_VIEW, 3).claims[0]

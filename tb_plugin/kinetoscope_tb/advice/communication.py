@@ -33,7 +33,9 @@ from .culprit import in_program
 from .facts import Facts
 from .model import COMMUNICATING, Advice, Candidate, ClearedTopic, Culprit, Exposure, KindOfCalls, OpenQuestion
 
-_EXPOSED = 0.05
+LEAST_EXPOSED = 0.05
+"""Of the step: less exposed communication is worth no advice."""
+
 _MOSTLY, _NEARLY_ALL = 0.5, 0.75  # of the exposed time
 _OF_LAYERS = 1 / 3  # of the exposed time: gradients are exchanged after the forward pass, by other groups
 _EQUAL = 2.0  # times the fastest equal call: what congestion may add
@@ -111,7 +113,7 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
         yield OpenQuestion("what communication costs", f"{calls}{facts.unit}), not how long data moved")
         return
     lengths = facts.exposure_parts["exposed communication"] if on_device else _on_host(facts)
-    if cleared_topic := facts.cleared_topic("communication", lengths, "exposed communication", _EXPOSED):
+    if cleared_topic := facts.cleared_topic("communication", lengths, "exposed communication", LEAST_EXPOSED):
         yield cleared_topic
         return
     saving = facts.mean(lengths)

@@ -93,6 +93,15 @@ class Claim:
         low_ns, high_ns = (None if ns is None else min(ns, most_ns) for ns in (self.saving_low_ns, self.saving_high_ns))
         return replace(self, saving_ns=saving_ns, saving_frac=frac, saving_low_ns=low_ns, saving_high_ns=high_ns)
 
+    def less(self, most_ns: int, least_ns: int) -> Claim:
+        """The claim without what another change saves: so much at most, and of its upper bound so much at least."""
+        saving_ns, high_ns = max(0, (self.saving_ns or 0) - most_ns), self.saving_high_ns
+        rest = self.at_most(saving_ns)
+        if rest.saving_low_ns is None or high_ns is None:
+            return rest
+        low_ns = max(0, (self.saving_low_ns or 0) - most_ns)
+        return replace(rest, saving_low_ns=low_ns, saving_high_ns=max(saving_ns, high_ns - least_ns))
+
     def values(self) -> dict[str, Any]:
         """The claim as JSON values; `evidence` has its exposure in words."""
         return {name: value for name, value in asdict(self).items() if name != "exposure"}

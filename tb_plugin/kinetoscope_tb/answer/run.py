@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from ..advice.communication import EVEN_OUT, RECORD_ALL, SMALL_BYTES, WAITING
+from ..advice.communication import EVEN_OUT, LEAST_EXPOSED, RECORD_ALL, SMALL_BYTES, WAITING
 from ..advice.facts import LEAST_SHARE
 from ..advice.model import Certainty, Culprit, Transfers
 from ..names import text
@@ -150,7 +150,7 @@ def with_ranks(
         for claim in claims_of_run(frames, views, [recording, *others])
     ]
     late_claims = [claim for claim in of_run if claim.id in LATE]
-    own = _behind_slow_ranks(recording, late_claims, rank_rows)
+    own = _behind_slow_ranks(recording, late_claims, frames)
     if not late_claims:
         own = (_with_turns(claim, frames, of_turns, cause, recording) for claim in own)
     own = (_of_recorded_ranks(claim, of_run, workers, recording.worker) for claim in own)
@@ -158,11 +158,12 @@ def with_ranks(
     own = (_with_bubble(claim, of_run, rank_steps, recording) for claim in own)
     causes = [claim for claim in of_run if claim.id not in _SAYS_NOTHING]
     rest = [claim for claim in of_run if claim.id in _SAYS_NOTHING]
+    in_order = _in_order_of_savings(list(own), rank_steps, recording)
     left_out = len(rank_rows) - MOST_RANKS
     more_ranks = {"other_ranks": f"… and {text.times(left_out, 'rank')} that took less"} if left_out > 0 else {}
     return replace(
         recording,
-        claims=(*causes, *_in_order_of_savings(list(own), rank_steps, recording), *rest),
+        claims=(*causes, *(_without_saving_of_late_ranks(claim, late_claims) for claim in in_order), *rest),
         not_said=(*not_said_of(of_run), *recording.not_said),
         sentences={**recording.sentences, **more_ranks},
         rows={**recording.rows, **({"stragglers": rank_rows[:MOST_RANKS]} if rank_rows else {})},
@@ -225,16 +226,20 @@ def _claim(row: dict[str, Any], stragglers: Rows, rank_steps: Rows, views: Views
     )
 
 
-def _behind_slow_ranks(recording: Answer, late: list[Claim], rank_rows: Rows) -> Iterator[Claim]:
+def _behind_slow_ranks(recording: Answer, late: list[Claim], frames: Frames) -> Iterator[Claim]:
     """The claims of a recording; communication much of which waits for a slow rank says so: that rank comes first."""
-    names = [claim.filter for claim in late]
-    cost_ns = {row["worker"]: row["mean_cost_ns"] for row in rank_rows}
-    wait_ns = (cost_ns.get(names[0]) or late[0].saving_ns or 0) if late and recording.worker not in names else 0
+    if not late or recording.worker in [claim.filter for claim in late]:
+        yield from recording.claims
+        return
+    cost_ns = {row["worker"]: row["mean_cost_ns"] for row in _rank_rows(frames)}
     for claim in recording.claims:
-        own_ns = claim.saving_ns or 0
-        is_wait = claim.id in _OF_COMMUNICATION and wait_ns and wait_ns >= _PARTLY * own_ns
-        is_most = wait_ns >= MOSTLY * own_ns
-        yield _after(claim, late, wait_ns, recording.step_noun, is_most=is_most) if is_wait else claim
+        transfers = _transfers(claim, frames, recording.worker)
+        wait_ns = cost_ns.get(late[0].filter) or late[0].saving_ns or 0
+        wait_ns = wait_ns if transfers is None else min(wait_ns, transfers.wait_ns)
+        is_of_late = wait_ns and max(wait_ns, late[0].saving_ns or 0) >= _PARTLY * (claim.saving_ns or 0)
+        is_wait = claim.id in _OF_COMMUNICATION and is_of_late
+        transfer_ns = transfers.transfer_ns if transfers and recording.uses_device else 0
+        yield _after(claim, late, wait_ns, transfer_ns, recording.step_noun) if is_wait else claim
 
 
 def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: str) -> Claim:
@@ -248,18 +253,44 @@ def _of_recorded_ranks(claim: Claim, of_run: list[Claim], workers: int, worker: 
     return replace(claim, action=claim.action.replace(RECORD_ALL, action))
 
 
-def _after(claim: Claim, late: list[Claim], wait_ns: float, noun: str, *, is_most: bool) -> Claim:
-    """Communication that waits for late ranks: what to do is what is to do there, and then, if other time is most.
+def _after(claim: Claim, late: list[Claim], wait_ns: float, transfer_ns: float, noun: str) -> Claim:
+    """Communication that waits for late ranks: what to do is what is to do there, and then about what is left.
 
-    What is done there alone saves no more than the wait: data still have to move.
+    What the late ranks save is a saving of theirs. The rest is worth saying if it is most, or known to be moving data;
+    without a device it isn't, since threads wait in ways that no recording shows.
+
+    Args:
+        claim: The claim.
+        late: The claims about late ranks.
+        wait_ns: How long it waits for them per step.
+        transfer_ns: How long it is known to move data per step.
+        noun: What a step is called.
     """
-    slow, own_ns = text.enumeration([other.filter for other in late]), claim.saving_ns or 0
+    own_ns, saved_ns = claim.saving_ns or 0, late[0].saving_ns or 0
     wait = text.time(min(wait_ns, own_ns) if own_ns else wait_ns)
-    title = f"{claim.title} {wait} of it per {noun} is waiting for {slow}."
-    action = f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
-    if is_most:
-        return replace(claim, title=title, action=action).at_most(round(wait_ns))
-    return replace(claim, title=title, action=f"{action} Then: {claim.action}")
+    slow = text.enumeration([other.filter for other in late])
+    claim = replace(claim, title=f"{claim.title} {wait} of it per {noun} is waiting for {slow}.")
+    rest = claim.less(saved_ns, round(wait_ns))
+    if saved_ns >= MOSTLY * own_ns:
+        rest = rest.at_most(round(transfer_ns))
+        if (rest.saving_frac or 0) <= LEAST_EXPOSED:
+            return replace(claim, action=_of_late_ranks(late)).at_most(saved_ns)
+    are, left = "is" if len(late) == 1 else "are", text.time(rest.saving_ns or 0)
+    title = f"{claim.title} Once {slow} {are} as fast as the others, about {left} is left."
+    return replace(rest, title=title, action=f"{_of_late_ranks(late)} Then: {claim.action}")
+
+
+def _of_late_ranks(late: list[Claim]) -> str:
+    """What to do about communication that waits for late ranks."""
+    slow = text.enumeration([claim.filter for claim in late])
+    return f"Make {slow} as fast as the other ranks first. On {late[0].filter}: {late[0].action}"
+
+
+def _without_saving_of_late_ranks(claim: Claim, late: list[Claim]) -> Claim:
+    """A claim about which nothing is to do but what is to do about late ranks: that saving is told of them."""
+    if not late or claim.action != _of_late_ranks(late):
+        return claim
+    return replace(claim, saving_ns=None, saving_frac=None, saving_low_ns=None, saving_high_ns=None)
 
 
 def _in_order_of_savings(claims: Sequence[Claim], rank_steps: Rows, recording: Answer) -> list[Claim]:

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from kinetoscope_tb.distributed.imbalance.collective_waits import collective_waits
+from kinetoscope_tb.distributed.imbalance.late_rank import CommunicationOfOthers, evidence, of_saving, title
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary
 from kinetoscope_tb.reader import read
@@ -29,6 +30,56 @@ def test_the_straggler_is_named_with_how_much_how_often_and_who_waits():
     )
     assert row["saving_ns"] == 5_000_000
     assert abs(row["saving_frac"] - 5 / 16.678) < 1e-3
+
+
+BUCKETED = {  # a rank that computes 22 ms longer, of which the others wait for 17: their transfers were hidden before
+    "rank": 2,
+    "worker": "rank2",
+    "host": None,
+    "device": "H100",
+    "ranks": 4,
+    "cause": "computation",
+    "part_ns": 22_200_000,
+    "steps": 5,
+    "slow_steps": 5,
+    "cost_ns": 17_800_000,
+    "without_waiting_ns": 88_500_000,
+    "others_ns": 70_700_000,
+    "late_own_ns": 88_500_000,
+    "late_excess_ns": 17_400_000,
+    "late_steps": ["1", "2", "3", "4", "5"],
+    "threshold_ns": 1_770_000,
+    "launches_frac": None,
+}
+
+
+def test_numbers_of_a_late_rank_agree_with_those_of_the_table_and_of_the_waits():
+    communication = CommunicationOfOthers(24_400_000, 17_300_000)
+    assert title(BUCKETED, communication) == (
+        "Rank 2 computes 22.2 ms longer in each step: 17.3 of the 24.4 ms of communication wait for it."
+    )
+    assert evidence(BUCKETED).startswith(
+        "Without waiting it takes 88.5 ms in each step, the others typically 70.7 ms; all of the difference is "
+        "computation; other parts take 4.4 ms less. "
+    )
+    some = BUCKETED | {"slow_steps": 3, "late_steps": ["1", "2", "3"], "part_ns": 17_500_000}
+    assert " in these steps (1, 2, 3), the others typically 71.1 ms; all of the difference is computation. " in (
+        evidence(some)
+    )
+
+
+@pytest.mark.parametrize(
+    ("saved_ns", "exposed_ns", "words"),
+    [
+        (22_200_000, 24_400_000, " 4.9 of the 22.2 ms saved is moving data that computation could hide then."),
+        (17_300_000, 24_400_000, ""),
+        (25_000_000, 24_400_000, ""),  # more than all communication: something else is saved
+        (22_200_000, 17_000_000, ""),  # the title tells of no part of the communication
+        (None, 24_400_000, ""),
+    ],
+)
+def test_what_a_late_rank_saves_besides_waits_is_said(saved_ns, exposed_ns, words):
+    assert of_saving(BUCKETED, saved_ns, CommunicationOfOthers(exposed_ns, 17_300_000)) == words
 
 
 def test_of_two_ranks_the_other_one_is_neither_typical_nor_several():

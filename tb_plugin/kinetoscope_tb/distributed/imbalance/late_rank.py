@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from ...names import text
 from .stragglers import CAUSES
 
 _LEAST_MORE_FRAC = 0.02  # of work
+_LEAST_OTHER_FRAC = 0.05  # of a difference or a saving: what else it consists of
 _FEW_STEPS = _FEW_RANKS = 3  # that a sentence lists
 _ALL_STEPS = 5  # that it lists where there are no more
 PAIR = 2
@@ -55,6 +57,27 @@ _WITHOUT_DEVICE = (
 _SLOWER = "Compare its device's clock, temperature and power with those of {others}, and look for other jobs on it."
 
 
+@dataclass(frozen=True)
+class CommunicationOfOthers:
+    """Exposed communication of the other ranks, in their average complete step.
+
+    Args:
+        exposed_ns: All of it.
+        wait_ns: How much of it is waiting for other ranks; all of it if that is unknown.
+    """
+
+    exposed_ns: int
+    wait_ns: int
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, worker: str) -> CommunicationOfOthers:
+        """That of the workers besides one; `rows` are `step_rows`."""
+        others = rows.filter(pl.col("worker") != worker, pl.col("is_complete"))
+        exposed_ns = round(others["exposed_communication_ns"].mean() or 0)  # type: ignore[arg-type]
+        wait = others["wait_ns"].mean()
+        return cls(exposed_ns, exposed_ns if wait is None else round(wait))  # type: ignore[arg-type]
+
+
 def name_of(row: Mapping[str, Any]) -> str:
     """The rank, with its stage if that is late, its worker's name if that differs, and its host."""
     name = f"rank {row['rank']}"
@@ -64,18 +87,19 @@ def name_of(row: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(others)})" if others else name
 
 
-def title(row: Mapping[str, Any], communication_ns: int) -> str:
+def title(row: Mapping[str, Any], communication: CommunicationOfOthers) -> str:
     """What the rank does longer, in which steps, and how much of the communication waits for it.
 
     Args:
         row: A row of VERDICTS with `worker`, `rank`, `host` and `device`; its rank is slow in some steps. `evidence`
             takes it with the `operator` that has more to do, if that is known.
-        communication_ns: The other ranks' exposed communication per step.
+        communication: That of the other ranks.
     """
     name = name_of(row)
     waits = f"{text.time(row['cost_ns'])} of each step wait for it"
-    if row["cost_ns"] <= communication_ns:
-        waits = f"{_of_two(row['cost_ns'], communication_ns)} of communication wait for it"
+    if row["cost_ns"] <= communication.exposed_ns:
+        wait_ns = min(row["cost_ns"], communication.wait_ns)
+        waits = f"{_of_two(wait_ns, communication.exposed_ns)} of communication wait for it"
     average = "on average " if row["slow_steps"] < row["steps"] else ""
     return f"{text.capitalize(name)} {does(row)} in {_when(row)}: {average}{waits}."
 
@@ -105,11 +129,11 @@ def others_late(rows: Sequence[Mapping[str, Any]], saved_ns: int | None) -> str:
 
 def evidence(row: Mapping[str, Any]) -> str:
     """The numbers behind the title, and whether the rank has more work, or works slower."""
-    usual = row["late_own_ns"] - row["late_excess_ns"]
+    own, usual = _own_times(row)
     others = others_of(row) + (" typically" if row["ranks"] > PAIR else "")
     return (
-        f"Without waiting it takes {text.time(row['late_own_ns'])} in {_there(row)}, {others} "
-        f"{text.time(usual)}; {_part_of_difference(row)} is {_cause(row)}. In the "
+        f"Without waiting it takes {text.time(own)} in {_there(row)}, {others} "
+        f"{text.time(usual)}; {_cause_of_difference(row, own - usual)}. In the "
         f"typical step noise alone stays below {text.time(row['threshold_ns'])}.{of_work(row)}{of_copies(row)}"
         + (f" Spread evenly over all {row['ranks']} ranks, a part of it stays on each." if can_be_spread(row) else "")
     )
@@ -120,11 +144,34 @@ def others_of(row: Mapping[str, Any]) -> str:
     return "the other rank" if row["ranks"] == PAIR else "the others"
 
 
-def _part_of_difference(row: Mapping[str, Any]) -> str:
+def of_saving(row: Mapping[str, Any], saved_ns: int | None, communication: CommunicationOfOthers) -> str:
+    """What else is saved than the waits of the title, as a sentence.
+
+    What the others compute takes as long as before, so that is communication, too: data that they move meanwhile.
+    """
+    if saved_ns is None or row["cost_ns"] > communication.exposed_ns:
+        return ""
+    rest_ns = saved_ns - min(row["cost_ns"], communication.wait_ns)
+    if not _LEAST_OTHER_FRAC * saved_ns <= rest_ns <= communication.exposed_ns - communication.wait_ns:
+        return ""
+    return f" {_of_two(rest_ns, saved_ns)} saved is moving data that computation could hide then."
+
+
+def _own_times(row: Mapping[str, Any]) -> tuple[int, int]:
+    """How long it takes without waiting, and the others: as in the table of ranks where it is slow in each step."""
+    if row["slow_steps"] == row["steps"]:
+        return row["without_waiting_ns"], row["others_ns"]
+    return row["late_own_ns"], row["late_own_ns"] - row["late_excess_ns"]
+
+
+def _cause_of_difference(row: Mapping[str, Any], longer_ns: int) -> str:
     """How much of the longer time is the cause's, which is more than all of it where other parts are shorter."""
     part = max(0, row["part_ns"])
-    is_all = text.time(part) == text.time(row["late_excess_ns"]) or part > row["late_excess_ns"]
-    return "all of the difference" if is_all else f"of the difference {text.time(part)}"
+    shorter_ns = part - longer_ns
+    if text.time(part) != text.time(longer_ns) and shorter_ns < 0:
+        return f"of the difference {text.time(part)} is {_cause(row)}"
+    less = f"; other parts take {text.time(shorter_ns)} less" if shorter_ns >= _LEAST_OTHER_FRAC * longer_ns else ""
+    return f"all of the difference is {_cause(row)}{less}"
 
 
 def action(row: Mapping[str, Any]) -> str:
@@ -227,9 +274,3 @@ def of_work(row: Mapping[str, Any]) -> str:
             "inputs are larger, which their shapes would show."
         )
     return f" It runs as many kernels of the same size as {others_of(row)}, on inputs as large: its device is slower."
-
-
-def communication_of_others(rows: pl.DataFrame, worker: str) -> int:
-    """The exposed communication of the other workers in the average complete step, in ns; `rows` are `step_rows`."""
-    mean = rows.filter(pl.col("worker") != worker, pl.col("is_complete"))["exposed_communication_ns"].mean()
-    return round(mean or 0)  # type: ignore[arg-type]

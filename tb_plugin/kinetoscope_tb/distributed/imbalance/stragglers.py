@@ -53,6 +53,7 @@ VERDICTS: dict[str, Any] = {
     "ranks": pl.Int64,  # that are compared
     "steps": pl.Int64,
     "without_waiting_ns": pl.Int64,  # mean over the steps
+    "others_ns": pl.Int64,  # the median of that of the other ranks
     "wait_ns": pl.Int64,
     "excess_ns": pl.Int64,  # typical; negative: faster than the others
     "slow_steps": pl.Int64,  # in which it is slow
@@ -192,7 +193,7 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
     least = np.minimum(LEAST_ONCE_FRAC * step_ns, typical / 2)
     is_late = over > np.where(is_slow, least, step_limit)[:, None]
     cost = _cost(matrix.own, is_late)
-    wait = np.nanmean(matrix.wait, axis=1)
+    mean, wait = np.nanmean(matrix.own, axis=1), np.nanmean(matrix.wait, axis=1)
     waits = is_late.any() & (wait > np.min(limit))
     verdict = np.select([is_slow, is_late.any(axis=1), waits], ["straggler", "slow at times", "waits"], "in step")
     return pl.DataFrame(
@@ -200,7 +201,8 @@ def _judge(matrix: _Matrix) -> pl.DataFrame:
             "member": matrix.members,
             "ranks": len(matrix.members),
             "steps": steps,
-            "without_waiting_ns": np.nanmean(matrix.own, axis=1).round().astype(np.int64),
+            "without_waiting_ns": mean.round().astype(np.int64),
+            "others_ns": (mean - excess(mean[:, None])[:, 0]).round().astype(np.int64),
             "wait_ns": wait.round().astype(np.int64),
             "excess_ns": typical.round().astype(np.int64),
             "slow_steps": is_late.sum(axis=1),

@@ -20,11 +20,12 @@ from ...discovery import span_labels
 from ...distributed.contents import has_several_times
 from ...distributed.imbalance.last_rank import last_ranks
 from ...distributed.imbalance.late_rank import (
+    CommunicationOfOthers,
     action,
     can_be_spread,
-    communication_of_others,
     evidence,
     name_of,
+    of_saving,
     others_late,
     others_of,
     title,
@@ -235,10 +236,12 @@ def _slow_rank(
     of_traces = f" This holds in {len(slow)} of {count} traces." if is_straggler and count > 1 and not only_in else ""
     is_once = row["slow_steps"] == 1
     operator = operator_with_more(ranks, row["worker"], row["late_steps"])
+    communication = CommunicationOfOthers.of(rows, row["worker"])
+    numbers = evidence({**row, "operator": operator}) + of_saving(row, saved_ns, communication)
     return {
         "rule": "straggler" if is_straggler else "slow_at_times",
-        "title": title(row, communication_of_others(rows, row["worker"])),
-        "evidence": only_in + evidence({**row, "operator": operator}) + of_traces + _absent(ranks),
+        "title": title(row, communication),
+        "evidence": only_in + numbers + of_traces + _absent(ranks),
         "action": action(row),
         "saving_ns": row["cost_ns"] if saved_ns is None else saved_ns,
         "confidence": "low" if is_once else "medium" if ranks.unknown_ranks else "high",

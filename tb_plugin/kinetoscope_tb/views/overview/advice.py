@@ -35,8 +35,8 @@ class Advice(Table):
     saving_ns = Column(
         DURATION,
         "Upper bound on the saving per step, over the complete steps after warm-up (in the whole recording if no steps "
-        "were marked); missing if it isn't about time. Where the recorder timed steps without the profiler, it is of "
-        "such a step. Savings may overlap, so they don't add up.",
+        "were marked); missing if it isn't about time, or if it is told of a rank that others wait for. Where the "
+        "recorder timed steps without the profiler, it is of such a step. Savings may overlap, so they don't add up.",
         adds_up=False,
     )
     saving_frac = Column(
