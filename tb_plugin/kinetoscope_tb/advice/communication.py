@@ -8,7 +8,7 @@ time at another moment.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -59,9 +59,42 @@ EVEN_OUT = (
 WAITING = f"{RECORD_ALL} Then e{EVEN_OUT[1:]}"
 """What is to do where communication is mostly waiting, for a rank that isn't known."""
 
-_GATHERING = (
-    "Gather and reduce less: parameters and gradients in bfloat16, sharding within a node only "
-    "(`ShardingStrategy.HYBRID_SHARD`), larger units; prefetch the next unit while the current one computes."
+
+@dataclass(frozen=True)
+class _Remedy:
+    """What makes transfers of a training shorter, and what hides them.
+
+    Args:
+        less: What is to do less, before a colon.
+        ways: How; `{}` stands for what could have a shorter number format.
+        hiding: What hides the rest.
+        hiding_first: The same where it comes first, since there is computation that hides nothing yet.
+    """
+
+    less: str
+    ways: tuple[str, ...]
+    hiding: str
+    hiding_first: str
+
+    def action(self, long_formats: list[str], *, is_hiding_first: bool) -> str:
+        """What to do, if these are in a long format.
+
+        Args:
+            long_formats: What could have a shorter format.
+            is_hiding_first: Whether there is computation that could hide the transfers.
+        """
+        ways = [way.format(text.enumeration(long_formats)) for way in self.ways if long_formats or "{}" not in way]
+        less = f"{self.less}: {', '.join(ways)}"
+        if is_hiding_first:
+            return f"{self.hiding_first} Besides, {less[0].lower()}{less[1:]}."
+        return f"{less}; {self.hiding}."
+
+
+_IN_SHORT_FORMAT = "{} in bfloat16"
+_SHARDING = (
+    _IN_SHORT_FORMAT,
+    "sharding within a node only, if there are several (`ShardingStrategy.HYBRID_SHARD`)",
+    "larger units",
 )
 _SMALL_GATHERS = (
     "Gather less often: what layers need of all ranks at once, in one call, or not at all. Normalization over all "
@@ -74,16 +107,52 @@ _BETWEEN_LAYERS = (
 )
 _FUNCTIONAL, _SPLIT = "_c10d_functional::", "tp"
 _RUNS_BACKWARD = "autograd::engine::evaluate_function"
-_SHORT_FORMATS = r"(?i)half|float16|fp16|float8|fp8"
-_IN_SHORT_FORMAT = ", gradients in bfloat16"
-_CHECK_OVERLAP = "; check that buckets overlap the backward pass"
+_LONG_FORMATS = r"(?i)^(?:c10::)?(?:complex)?(?:float|double|f(?:loat|p)?(?:32|64))$"
+_CONTENTS = {
+    "all_gather": "parameters",
+    "reduce_scatter": "gradients",
+    "all_reduce": "gradients",
+    "all_to_all": "embeddings or tokens",
+}
+"""What the transfers of a kind consist of that a shorter number format suffices for."""
+_CHECK_OVERLAP = "check that buckets overlap the backward pass"
+_OF_TRANSFERS = {
+    "all_reduce": _Remedy(
+        "Communicate less often or less",
+        ("gradient accumulation under `no_sync()`", _IN_SHORT_FORMAT, "larger batches per rank"),
+        _CHECK_OVERLAP,
+        "Let buckets of gradients be reduced while the backward pass computes the next ones, as "
+        "`DistributedDataParallel` does (`bucket_cap_mb`).",
+    ),
+    "all_gather": _Remedy(
+        "Gather and reduce less",
+        _SHARDING,
+        "prefetch the next unit while the current one computes",
+        "Prefetch the next unit while the current one computes (`set_modules_to_forward_prefetch` and "
+        "`set_modules_to_backward_prefetch` of FSDP2; `forward_prefetch=True` and `BackwardPrefetch.BACKWARD_PRE` of "
+        "FSDP1).",
+    ),
+    "reduce_scatter": _Remedy(
+        "Gather and reduce less",
+        _SHARDING,
+        "reduce the gradients of a unit while the backward pass computes the next one's",
+        "Reduce the gradients of a unit while the backward pass computes the next one's, on another stream.",
+    ),
+    "all_to_all": _Remedy(
+        "Exchange less",
+        (
+            _IN_SHORT_FORMAT,
+            "fewer and larger exchanges",
+            "tables or experts placed so that ranks need less of each other",
+        ),
+        "run work that doesn't need the result meanwhile",
+        "Run work that doesn't need the result meanwhile, such as dense layers or another micro-batch.",
+    ),
+}
+_ALIKE = ({"all_gather", "reduce_scatter"}, {"send", "recv"})
+"""Kinds that one remedy is about."""
+
 _REMEDIES = {
-    "all_reduce": "Communicate less often or less: gradient accumulation under `no_sync()`, gradients in bfloat16, "
-    f"larger batches per rank{_CHECK_OVERLAP}.",
-    "reduce_scatter": _GATHERING,
-    "all_gather": _GATHERING,
-    "all_to_all": "Exchange less: embeddings or tokens in bfloat16, fewer and larger exchanges, tables or experts "
-    "placed so that ranks need less of each other; run work that doesn't need the result meanwhile.",
     "barrier": "Leave out barriers that nothing needs: collectives wait for each other without them. For a measurement "
     "or a file that all ranks read, one barrier outside of the step is enough.",
     "broadcast": "Broadcast less: `DistributedDataParallel(broadcast_buffers=False)`, if buffers of ranks may differ.",
@@ -92,7 +161,7 @@ _REMEDIES = {
         "Pass activations on while other micro-batches compute: more micro-batches, an interleaved pipeline schedule.",
     ),
 }
-"""For each kind of collective of a training what makes its transfers shorter, or hides them."""
+"""What to do about other kinds in a training."""
 _REMEDY = "Communicate less often or less, and run work that doesn't need the result meanwhile."
 _SERVING_REMEDY = (
     "Communicate less or elsewhere: fewer ranks per model, fused or quantized all-reduces, other work that runs "
@@ -127,7 +196,7 @@ def communication(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion
     exposure, remedy, small, caller = _calls(facts, saving, on_device=on_device)
     end = " It goes through the host (gloo), though a GPU computes." if through_host else ""
     if not facts.has_device and (of_cores := _without_free_cores(facts, facts.share(saving))):
-        end, remedy = of_cores, remedy.replace(_CHECK_OVERLAP, "")
+        end, remedy = of_cores, remedy.replace(f"; {_CHECK_OVERLAP}", "")
     yield Advice(
         "gloo" if through_host else "communication",
         f"Exposed communication takes {facts.of_steps(lengths)}{small}.",
@@ -198,7 +267,8 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
         others = [f"{text.percent(ns / whole)} is {name}" for name, ns in kinds.rows()[1:] if ns >= _MENTIONED * whole]
         rest = f"; {text.enumeration(others)}" if others else ""
         fastest = _fastest_large_call(counted_calls, kind)
-        remedy = _remedy_of(kind, counted_calls.filter(pl.col("kind") == kind))
+        is_hiding_first = on_device and _could_be_hidden(facts, exposed_ns)
+        remedy = _remedy_of(kind, counted_calls, is_hiding_first=is_hiding_first)
         are_many, mostly = _many_calls(counted_calls, kind, facts, on_device=on_device)
         where, names = _caller(facts, counted_calls.filter(pl.col("kind") == kind)) if are_many else ("", Culprit())
         kind_of_calls = KindOfCalls(kind, text.percent(longest / whole), f"{calls_text}{where}", rest, fastest)
@@ -216,11 +286,13 @@ def _calls(facts: Facts, exposed_ns: int, *, on_device: bool) -> tuple[Exposure,
 
 def _with_share(remedy: str, kinds: pl.DataFrame) -> str:
     """The remedy for the first kind, with that kind's share of the exposed time if the others have much of it."""
-    whole = int(kinds["exposed_ns"].sum())
-    alike = sum(ns for kind, ns in kinds.rows() if kind == kinds["kind"][0] or _REMEDIES.get(kind) == remedy)
+    whole, first = int(kinds["exposed_ns"].sum()), kinds["kind"][0]
+    is_of_one = remedy in (_SMALL_GATHERS, _BETWEEN_LAYERS)
+    kinds_alike = next((names for names in _ALIKE if first in names and not is_of_one), {first})
+    alike = sum(ns for kind, ns in kinds.rows() if kind in kinds_alike)
     if alike >= _NEARLY_ALL * whole:
         return remedy
-    return f"{remedy} That is about {kinds['kind'][0]}, {text.percent(alike / whole)} of it."
+    return f"{remedy} That is about {first}, {text.percent(alike / whole)} of it."
 
 
 def _caller(facts: Facts, calls: pl.DataFrame) -> tuple[str, Culprit]:
@@ -266,18 +338,42 @@ def _in_forward(facts: Facts, op: NDArray[np.int32]) -> NDArray[np.bool_]:
     return np.asarray(is_of_step & (start < gather(first, step)))
 
 
-def _remedy_of(kind: str, calls: pl.DataFrame) -> str:
-    """What to do about calls of a kind, by what they exchange and when."""
+def _remedy_of(kind: str, all_calls: pl.DataFrame, *, is_hiding_first: bool) -> str:
+    """What to do about calls of a kind, by what they exchange and when, and what could hide it.
+
+    Args:
+        kind: The kind.
+        all_calls: The exposed calls of all kinds.
+        is_hiding_first: Whether there is computation that could hide them.
+    """
+    calls = all_calls.filter(pl.col("kind") == kind)
     whole, sizes = int(calls["exposed_ns"].sum()), calls.filter(pl.col("bytes") >= 0)["bytes"]
-    remedy = _REMEDIES.get(kind, _REMEDY)
     if kind in ("all_gather", "reduce_scatter") and not sizes.is_empty() and float(sizes.mean()) < SMALL_BYTES:  # type: ignore[arg-type]
         return _SMALL_GATHERS
     if kind == "all_reduce" and calls.filter("is_of_layers")["exposed_ns"].sum() >= _OF_LAYERS * whole:
         return _BETWEEN_LAYERS
-    is_short = calls["dtype"].cast(pl.String).str.contains(_SHORT_FORMATS).fill_null(value=False)
-    if calls.filter(is_short)["exposed_ns"].sum() >= _MOSTLY * whole:
-        return remedy.replace(_IN_SHORT_FORMAT, "")
-    return remedy
+    if kind not in _OF_TRANSFERS:
+        return _REMEDIES.get(kind, _REMEDY)
+    return _OF_TRANSFERS[kind].action(_in_long_formats(kind, all_calls), is_hiding_first=is_hiding_first)
+
+
+def _in_long_formats(kind: str, calls: pl.DataFrame) -> list[str]:
+    """What calls of a kind, and those that the same remedy is about, exchange in a format that could be shorter."""
+    kinds = next((names for names in _ALIKE if kind in names), {kind})
+    whole, contents = int(calls["exposed_ns"].sum()), []
+    for name, content in _CONTENTS.items():
+        own = calls.filter(pl.col("kind") == name)
+        is_long = own["dtype"].cast(pl.String).str.contains(_LONG_FORMATS).fill_null(value=True)
+        own_ns, long_ns = int(own["exposed_ns"].sum()), int(own.filter(is_long)["exposed_ns"].sum())
+        if name in kinds and long_ns > _MOSTLY * own_ns and own_ns >= _MENTIONED * whole:
+            contents.append(content)
+    return contents
+
+
+def _could_be_hidden(facts: Facts, exposed_ns: int) -> bool:
+    """Whether computation that hides no communication takes as long as what is exposed."""
+    computation, whole = (facts.mean(facts.exposure_parts[name]) for name in ("computation", "communication"))
+    return computation - (whole - exposed_ns) >= exposed_ns
 
 
 def _fastest_large_call(calls: pl.DataFrame, kind: str) -> tuple[int, int] | None:

@@ -1,5 +1,7 @@
 """Traces with one known cause get the advice for it and no other; healthy ones get none."""
 
+from functools import partial
+
 import polars as pl
 import pytest
 
@@ -273,6 +275,60 @@ def test_what_is_done_about_all_reduces_depends_on_what_they_reduce_and_when(dty
             part()
 
     assert action in row(machine.steps(step), "communication")["action"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "formats"),
+    [
+        ({"_allgather_base": "Float"}, "parameters in bfloat16, sharding"),
+        ({"_allgather_base": "BFloat16"}, ""),
+        ({"_allgather_base": "Float8_e4m3fn"}, ""),
+        ({"_allgather_base": "Byte"}, ""),
+        ({"_allgather_base": "Float", "_reduce_scatter_base": "Float"}, "parameters and gradients in bfloat16, "),
+        ({"_allgather_base": "BFloat16", "_reduce_scatter_base": "Float"}, "gradients in bfloat16, sharding"),
+        ({"_reduce_scatter_base": "Half"}, ""),
+        ({"allreduce": "Float"}, "gradients in bfloat16, larger batches"),
+        ({"allreduce": "Half"}, ""),
+        ({"all_to_allv": "Float"}, "embeddings or tokens in bfloat16, fewer"),
+        ({"all_to_allv": "BFloat16"}, ""),
+        ({"all_to_allv": "Long"}, ""),
+    ],
+)
+def test_a_shorter_format_is_offered_only_of_what_has_a_long_one(calls, formats):
+    action = exchanging(calls, computing_times=40)
+    assert formats in action
+    assert ("bfloat16" in action) == bool(formats)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hiding", "less"),
+    [
+        ("_allgather_base", "refetch the next unit", "ather and reduce less"),
+        ("_reduce_scatter_base", "educe the gradients of a unit while", "ather and reduce less"),
+        ("allreduce", "buckets ", "ommunicate less often"),
+        ("all_to_allv", "un work that doesn't need the result", "xchange less"),
+    ],
+)
+@pytest.mark.parametrize("computing_times", [40, 1])
+def test_what_hides_communication_comes_first_where_computation_could(kind, hiding, less, computing_times):
+    action = exchanging({kind: "BFloat16"}, computing_times)
+    assert (action.index(hiding) < action.index(less)) == (computing_times == 40)
+
+
+def exchanging(calls, computing_times):
+    """The action about collectives of 2 ms each, with their formats, behind some computation."""
+    machine = Machine()
+
+    def step(_):
+        computing(machine, computing_times)
+        machine.op("autograd::engine::evaluate_function: MmBackward0", lambda: machine.work(US))
+        for kind, dtype in calls.items():
+            call = {"Collective name": kind, "dtype": dtype, "In msg nelems": 10**7, "Out msg nelems": 10**7}
+            name = {"_allgather_base": "AllGather", "allreduce": "AllReduce_Sum", "all_to_allv": "SendRecv"}
+            name = f"ncclDevKernel_{name.get(kind, 'ReduceScatter_Sum')}_RING_LL"
+            machine.op("record_param_comms", partial(machine.kernel, 2 * MS, name, f"nccl:{kind}"), **call)
+
+    return row(machine.steps(step), "communication")["action"]
 
 
 @pytest.mark.parametrize(
