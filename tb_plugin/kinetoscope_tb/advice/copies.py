@@ -18,13 +18,15 @@ from ..measures.time.step_subset import belongs_to_steps
 from ..names import text
 from ..names.device_work import copies_between_devices, copies_to_host, is_pageable
 from ..names.python_frames import function_name
-from .facts import Facts, aten_operators
+from .extra_work import claimed_copies
+from .facts import LEAST_SHARE, Facts, aten_operators
 from .model import Advice, Candidate, ClearedTopic, OpenQuestion
 
 COPY_LESS_OF_CACHE = (
     "Copy less: requests whose KV cache fits in the device's memory aren't swapped (fewer at a time, more memory for "
     "the cache); what must be copied can overlap the next iteration, from pinned memory."
 )
+_COPYING = "copying between host and device"
 _BETWEEN = re.compile(r"HtoD|DtoH|HostToDevice|DeviceToHost|H2D|D2H")
 _WITHIN = re.compile(r"DtoD|DeviceToDevice|D2D")
 _DIRECTED = re.compile(r"[HDPA]to[HDPA]|(?:Host|Device|Peer|Array)To|[HDPA]2[HDPA]")
@@ -40,61 +42,73 @@ def copies(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
     if not facts.has_device:
         return
     between = _copies(facts, lambda name: bool(_BETWEEN.search(name)))
+    is_claimed = between & claimed_copies(facts)
+    if is_claimed.any():
+        yield _loss(facts, between)
+        between &= ~is_claimed
     is_small = _are_small(facts, between)
     lengths, pageable = _lengths(facts, between, with_host=is_small)
     if not facts.is_worth(lengths):
-        yield _cleared_copies(facts, between, lengths)
+        if not is_claimed.any():
+            yield _cleared_copies(facts, between, lengths)
         return
-    saving = facts.mean(lengths)
-    pageable_part = facts.mean(pageable) / saving
+    pageable_part = facts.mean(pageable) / facts.mean(lengths)
     is_pageable = pageable_part > _MOSTLY
-    of = _of_steps(facts, between)
-    spread = facts.spread(lengths)
-    size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / (spread.steps.size if spread.is_rare else facts.count)
-    per = f"in each of these {facts.noun}s" if spread.is_rare and spread.steps.size > 1 else facts.per
+    steps, per = facts.steps_with(lengths), facts.per_step_with(lengths)
+    of = _of_steps(facts, between, steps)
+    size = int(of.filter(pl.col("bytes") > 0)["bytes"].sum()) / steps.size
     amount = f", {text.digits(size / 1e6)} MB {per}" if size else ""
     share = "all of it" if pageable_part >= 1 else f"{text.percent(pageable_part)} of it"
     kind = f"; {share} to or from pageable memory"
     if is_small:
-        yield _small(facts, lengths, of, f"{amount}{kind if is_pageable else ''}", between)
+        often = f"{text.often(of.height / steps.size)} copies {per}"
+        yield _small(facts, lengths, of, between, often, f"{amount}{kind if is_pageable else ''}")
         return
     yield Advice(
         "copies",
         f"Exposed copies {_direction(of)} take {facts.of_steps(lengths)}.",
         f"For {facts.part_of(lengths)} copies run and no kernel does{facts.recurs(lengths)}"
         f"{amount}{kind if is_pageable else ''}.{_who(facts, of)}",
-        _remedy(facts, of, is_pageable=is_pageable),
+        _remedy(facts, of, steps.size, is_pageable=is_pageable),
         None,
         "high",
         "copies",
         "",
-        saving,
+        facts.mean(lengths),
         Candidate("copies between host and device", rows=np.flatnonzero(between)),
     )
 
 
+def _loss(facts: Facts, between: NDArray[np.bool_]) -> ClearedTopic:
+    """What copies cost, if a claim about a few steps has some of them."""
+    lengths, _ = _lengths(facts, between, with_host=False)
+    mean_ns, of = facts.mean(lengths), _of_steps(facts, between, np.flatnonzero(facts.is_counted))
+    lost_ns = mean_ns if facts.share(mean_ns) >= LEAST_SHARE else 0
+    row, row_ns = of["row"].to_numpy(), of["dur_ns"].to_numpy()
+    return ClearedTopic("copies", f"{facts.percent(mean_ns)} {_COPYING}", lost_ns=lost_ns, rows=row, row_ns=row_ns)
+
+
 def _cleared_copies(facts: Facts, between: NDArray[np.bool_], lengths: Ints) -> ClearedTopic | OpenQuestion:
     """That copies cost little, unless those of unknown direction, which may be between host and device, cost much."""
-    words, no_direction = "copying between host and device", _copies(facts, lambda name: not _DIRECTED.search(name))
+    words, no_direction = _COPYING, _copies(facts, lambda name: not _DIRECTED.search(name))
     if no_direction.any():
         words, between = "in copies, some of unknown direction", between | no_direction
         lengths, _ = _lengths(facts, between, with_host=False)
     verdict = facts.cleared_topic("copies", lengths, words)
     if verdict is None:
         reason = f"the names of {text.often(int(no_direction.sum()))} of the copies don't say their direction"
-        return OpenQuestion("what copying between host and device costs", reason, facts.mean(lengths), view="copies")
-    of = _of_steps(facts, between)
+        return OpenQuestion(f"what {_COPYING} costs", reason, facts.mean(lengths), view="copies")
+    of = _of_steps(facts, between, np.flatnonzero(facts.is_counted))
     return replace(verdict, rows=of["row"].to_numpy(), row_ns=of["dur_ns"].to_numpy())
 
 
-def _small(facts: Facts, lengths: Ints, of: pl.DataFrame, amount: str, which: NDArray[np.bool_]) -> Advice:
+def _small(facts: Facts, lengths: Ints, of: pl.DataFrame, which: NDArray[np.bool_], often: str, amount: str) -> Advice:
     """That copies are so many and so small that launching them is what takes long."""
-    often = text.often(of.height / facts.count)
     candidate = facts.host_candidate("small copies to the device", _launch_spans(facts, which))
     return Advice(
         "small_copies",
         f"Many small copies {_direction(of)} take {facts.of_steps(lengths)}.",
-        f"{often} copies {facts.per} of {text.time(float(of['dur_ns'].mean() or 0))} each{amount}; with the host that "  # type: ignore[arg-type]
+        f"{often} of {text.time(float(of['dur_ns'].mean() or 0))} each{amount}; with the host that "  # type: ignore[arg-type]
         f"launches them, no kernel runs for {facts.part_of(lengths)}{facts.recurs(lengths)}.{_who(facts, of)}",
         "Copy at once what is small: collate or concatenate it on the host, pin it, and cut it on the device; or make "
         "it on the device (`device=`).",
@@ -111,16 +125,17 @@ def device_copies(facts: Facts) -> Iterator[Advice]:
     """Copies within a device's memory that no kernel hides."""
     if not facts.has_device:
         return
-    within = _copies(facts, lambda name: bool(_WITHIN.search(name)))
+    within = _copies(facts, lambda name: bool(_WITHIN.search(name))) & ~claimed_copies(facts)
     lengths, _ = _lengths(facts, within, with_host=False)
     if not facts.is_worth(lengths):
         return
-    of = _of_steps(facts, within)
+    steps = facts.steps_with(lengths)
+    of = _of_steps(facts, within, steps)
     yield Advice(
         "device_copies",
         f"Copies within the device's memory take {facts.of_steps(lengths)}.",
         f"For {facts.part_of(lengths)} copies from device to device run and no kernel does{facts.recurs(lengths)}; "
-        f"{text.often(of.height / facts.count)} {facts.per}.{_who(facts, of)}",
+        f"{text.often(of.height / steps.size)} {facts.per_step_with(lengths)}.{_who(facts, of)}",
         "Copy less on the device: no `.contiguous()` or `.clone()` where views do, layouts that the next kernel reads, "
         "results written into their place (`out=`), or `torch.compile`, which fuses copies.",
         None,
@@ -136,20 +151,22 @@ def peer_copies(facts: Facts) -> Iterator[Advice]:
     """Copies between devices that no kernel of any of them hides."""
     if not facts.has_device:
         return
-    between = _copies(facts, copies_between_devices)
+    between = _copies(facts, copies_between_devices) & ~claimed_copies(facts)
     lengths, _ = _lengths(facts, between, with_host=False)
     if not facts.is_worth(lengths):
         return
-    of = _of_steps(facts, between)
+    steps = facts.steps_with(lengths)
+    of = _of_steps(facts, between, steps)
     sizes = of.filter(pl.col("bytes") > 0)
     size = int(sizes["bytes"].sum())
+    often = f"{text.often(of.height / steps.size)} {facts.per_step_with(lengths)}"
     rate = size / max(1, int(sizes["dur_ns"].sum()))  # bytes per ns are GB/s
-    amount = f", {text.digits(size / 1e6 / facts.count)} MB at {text.digits(rate)} GB/s" if size else ""
+    amount = f", {text.digits(size / 1e6 / steps.size)} MB at {text.digits(rate)} GB/s" if size else ""
     yield Advice(
         "peer_copies",
         f"Copies between {facts.noun_of_devices}s take {facts.of_steps(lengths)}.",
         f"For {facts.part_of(lengths)} copies from one {facts.noun_of_devices} to another run and no kernel does"
-        f"{facts.recurs(lengths)}; {text.often(of.height / facts.count)} {facts.per}{amount}.{_who(facts, of)}",
+        f"{facts.recurs(lengths)}; {often}{amount}.{_who(facts, of)}",
         "Let each process have its own device, with its own batch (`DistributedDataParallel`, not `DataParallel`); "
         "else copy less, or on a stream of its own while both devices compute.",
         None,
@@ -170,12 +187,13 @@ def fills(facts: Facts) -> Iterator[Advice]:
     lengths, _ = _lengths(facts, which, with_host=False)
     if not facts.is_worth(lengths):
         return
-    of = _of_steps(facts, which)
+    steps = facts.steps_with(lengths)
+    of = _of_steps(facts, which, steps)
     yield Advice(
         "fills",
         f"Filling memory with a value (memset) takes {facts.of_steps(lengths)}.",
         f"For {facts.part_of(lengths)} fills run and no kernel does{facts.recurs(lengths)}; "
-        f"{text.often(of.height / facts.count)} {facts.per}.{_who(facts, of)}",
+        f"{text.often(of.height / steps.size)} {facts.per_step_with(lengths)}.{_who(facts, of)}",
         "Fill less: `torch.empty` where all is written anyway, `zero_grad(set_to_none=True)`, buffers that are used "
         "again; or let the kernel that follows write the zeros (`torch.compile`).",
         None,
@@ -194,11 +212,11 @@ def _copies(facts: Facts, is_meant: Callable[[str], bool]) -> NDArray[np.bool_]:
     return np.asarray(is_copy & map_categories(device["name"], is_meant))
 
 
-def _of_steps(facts: Facts, which: NDArray[np.bool_]) -> pl.DataFrame:
-    """The copies among these in the steps that count, with the number of each as `row`."""
+def _of_steps(facts: Facts, which: NDArray[np.bool_], steps: NDArray[np.intp]) -> pl.DataFrame:
+    """The copies among these in some steps, with the number of each as `row`."""
     columns = ("name", "device", "stream", "dur_ns", "bytes", "launch")
     rows = facts.trace.device_events.select(columns).with_row_index("row")
-    belong = belongs_to_steps(facts.trace, "device_events", np.flatnonzero(facts.is_counted).tolist())
+    belong = belongs_to_steps(facts.trace, "device_events", steps.tolist())
     return rows.filter(pl.Series(which & belong, dtype=pl.Boolean))
 
 
@@ -230,7 +248,7 @@ def _launch_spans(facts: Facts, which: NDArray[np.bool_]) -> Intervals:
 
 def _are_small(facts: Facts, which: NDArray[np.bool_]) -> bool:
     """Whether these copies go to the device, are many, and take less time than the host takes to launch them."""
-    of = _of_steps(facts, which)
+    of = _of_steps(facts, which, np.flatnonzero(facts.is_counted))
     is_many = of.height >= _MANY * facts.count
     return is_many and _to_host_share(of) < _MOSTLY and float(of["dur_ns"].mean()) < _SMALL_NS  # type: ignore[arg-type]
 
@@ -247,12 +265,12 @@ def _direction(of: pl.DataFrame) -> str:
     return "between host and device" if share > 1 - _NEARLY_ALL else "from the host to the device"
 
 
-def _remedy(facts: Facts, of: pl.DataFrame, *, is_pageable: bool) -> str:
-    """What to do about copies between host and device."""
+def _remedy(facts: Facts, of: pl.DataFrame, steps: int, *, is_pageable: bool) -> str:
+    """What to do about copies between host and device, of so many steps."""
     if facts.server and facts.has_iterations:
         return COPY_LESS_OF_CACHE
     alike = of.filter(pl.col("bytes") >= _LARGE_BYTES).group_by("bytes").len()
-    often = bool((alike["len"] >= _REPEATED * facts.count).any())
+    often = bool((alike["len"] >= _REPEATED * steps).any())
     again = " What is the same each time belongs on the device once (`register_buffer`)." if often else ""
     if _to_host_share(of) > _NEARLY_ALL:
         return (

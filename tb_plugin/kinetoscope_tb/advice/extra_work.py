@@ -21,6 +21,7 @@ from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.kernels import step_number
 from ..names.python_frames import function_name, is_of_program, without_address
+from ..trace.results import once_per_trace
 from ..trace.row_filters import is_operator, name_mask
 from .accumulation import accumulation, accumulation_on_host
 from .culprit import in_program
@@ -258,24 +259,44 @@ def _slow_operators_of_step(facts: Facts) -> Iterator[Advice]:
     )
 
 
+class FewStalls(NamedTuple):
+    """What makes few steps longer while devices don't compute.
+
+    Attributes:
+        waits: How long devices wait in each step for the host, for that reason; 0 in the others.
+        copies: How long copies that it makes run in each step while no kernel does; 0 in the others.
+        who: What runs in these steps alone, when, and by its kind; None if nothing that is known.
+    """
+
+    waits: Ints
+    copies: Ints
+    who: tuple[str, Intervals, Culprit] | None = None
+
+    @property
+    def are_copies(self) -> bool:
+        """Whether copies are the larger part."""
+        return bool(self.copies.sum() > self.waits.sum())
+
+    @property
+    def lengths(self) -> Ints:
+        """What is said of these steps: how long devices wait, with copies where these are the larger part."""
+        return self.waits + self.copies if self.are_copies else self.waits
+
+
 def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     """Steps that take longer since devices wait for the host in them."""
-    lengths, who = few_stalls(facts)
+    stalls = few_stalls(facts)
+    lengths, who = stalls.lengths, stalls.who
     which, median = lengths > 0, float(np.median(facts.length[facts.is_counted]))
     if not which.any():
         return
     name, spans, culprit = who or ("", merge([]), Culprit())
-    besides, launched_ns = _launched_work(facts, spans, which) if who else (_longest_wait(facts, which), 0)
-    is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
-    there, takes, them = ("in each of them", "take", "them") if is_plural else ("there", "takes", "it")
-    waits = f"{text.as_clause(facts.subject)} {facts.waits} for the host"
-    reason = f"`{function_name(name)}` runs in {them} alone" if who else waits
-    steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
+    besides, launched_ns = _launched_work(facts, stalls, which) if who else (_longest_wait(facts, which), 0)
     yield Advice(
         "longer_host_steps",
-        f"{text.capitalize(steps)} {takes} {times} times as long as the median {facts.noun}: {reason}.",
-        f"{facts.subject} {facts.waits} {text.time(spread.cost_ns)} longer for the host {there} than in "
-        f"the others{facts.recurs(lengths)}; the median {facts.noun} takes {text.time(median)}.{besides}",
+        _title_of_stalls(facts, stalls),
+        f"{facts.subject} {_stall_in_words(facts, stalls, which)}{facts.recurs(lengths)}; "
+        f"the median {facts.noun} takes {text.time(median)}.{besides}",
         _LESS_OFTEN_ON_HOST.format(function_name(name)) if who else _how_to_see(facts, "the host does"),
         None if who else facts.mean(lengths),
         "high" if who else "medium",
@@ -287,26 +308,78 @@ def _stalled_steps(facts: Facts) -> Iterator[Advice]:
     )
 
 
-def few_stalls(facts: Facts) -> tuple[Ints, tuple[str, Intervals, Culprit] | None]:
-    """How long devices wait in each step for what makes few steps longer, if that is worth a word; and what it is.
+def _title_of_stalls(facts: Facts, stalls: FewStalls) -> str:
+    """Why some steps take longer; if a wait without a known reason is the smaller part of it, how long that is."""
+    lengths, median = stalls.lengths, float(np.median(facts.length[facts.is_counted]))
+    is_plural, spread = facts.names_several_steps(lengths), facts.spread(lengths)
+    takes, them = ("take", "them") if is_plural else ("takes", "it")
+    if stalls.who is None and spread.cost_ns < _MOST * (spread.length_ns - median):
+        return f"{facts.subject} {facts.waits} for the host for {facts.of_steps(lengths)}, longer than in the others."
+    waits = f"{text.as_clause(facts.subject)} {facts.waits} for the host"
+    reason = f"`{function_name(stalls.who[0])}` runs in {them} alone" if stalls.who else waits
+    steps, times = facts.steps_of(lengths), text.digits(spread.length_ns / median)
+    return f"{text.capitalize(steps)} {takes} {times} times as long as the median {facts.noun}: {reason}."
 
-    Where it is known, what else they wait for there isn't part of it: other steps may have that, too.
+
+def _stall_in_words(facts: Facts, stalls: FewStalls, which: NDArray[np.bool_]) -> str:
+    """What devices do in some steps instead of computing, and for how long."""
+    there = "in each of them" if facts.names_several_steps(stalls.lengths) else "there"
+    waits = f"{facts.waits} {text.time(float(stalls.waits[which].mean()))} longer for the host"
+    if stalls.are_copies:
+        verb = "copy" if facts.waits == "wait" else "copies"
+        waits = f" and {waits}" if facts.mean(stalls.waits) >= LEAST_SHARE * facts.step_ns else ""
+        waits = f"{verb} {text.time(float(stalls.copies[which].mean()))} longer{waits}"
+    return f"{waits} {there} than in the others"
+
+
+@once_per_trace
+def few_stalls(facts: Facts) -> FewStalls:
+    """How long devices don't compute in each step for what makes few steps longer, if that is worth a word.
+
+    They wait for the host. Where it is known what runs there, what else they wait for isn't part of it, since other
+    steps may have that, too, but copies that it makes are.
     """
     claims = late_of_server(facts).claims
-    stalls = np.where(claims >= _MOST * facts.stalls, 0, facts.stalls - claims)
-    if not facts.is_worth(stalls):
-        return np.zeros_like(stalls), None
-    who = _only_in_stalls(facts, stalls)
-    if who is None:
-        return stalls, None
-    late = without(facts.late.rest, without(facts.late.rest, who[1]))
-    own = length_within(late, facts.windows.start, facts.windows.end)
-    return np.minimum(stalls, own), who
+    waits, no_time = np.where(claims >= _MOST * facts.stalls, 0, facts.stalls - claims), np.zeros_like(facts.length)
+    copies = _stalling_copies(facts, waits)
+    are_copies = bool(copies.sum() > waits.sum())
+    for stalls, copies_of in ((waits + copies, copies), (waits, no_time)) if are_copies else ((waits, copies),):
+        if facts.is_worth(stalls) and (who := _only_in_stalls(facts, stalls, of_copies=stalls is not waits)):
+            late = without(facts.late.rest, without(facts.late.rest, who[1]))
+            rows = intervals_of(facts.trace.device_events, _copies_within(facts, who[1]))
+            own, copy_ns = (length_within(part, facts.windows.start, facts.windows.end) for part in (late, rows))
+            return FewStalls(np.minimum(waits, own), np.minimum(copies_of, copy_ns), who)
+    return FewStalls(waits if facts.is_worth(waits) else no_time, no_time)
 
 
-def _only_in_stalls(facts: Facts, stalls: Ints) -> tuple[str, Intervals, Culprit] | None:
-    """What runs only in the steps that wait longer for the host, for most of that time; None: nothing that is known."""
-    hits = _only_there(facts, stalls > 0)
+def _stalling_copies(facts: Facts, waits: Ints) -> Ints:
+    """How much longer copies take in few steps, where they and some waits are why these are longer."""
+    if facts.has_iterations:
+        return np.zeros_like(facts.length)
+    copies = facts.copying_exceptions
+    more = facts.length - float(np.median(facts.length[facts.is_counted]))
+    return np.where(waits + copies >= _MOST * more, copies, 0)
+
+
+def _copies_within(facts: Facts, spans: Intervals) -> NDArray[np.bool_]:
+    """Which rows of device_events are copies that are launched during some spans."""
+    is_copy = (facts.trace.device_events["kind"] == "memcpy").to_numpy()
+    return np.asarray(is_copy & launched_within(facts.trace, spans))
+
+
+def claimed_copies(facts: Facts) -> NDArray[np.bool_]:
+    """Which rows of device_events are copies of what runs in few steps alone, and makes these longer."""
+    stalls = few_stalls(facts)
+    is_claimed = facts.has_device and stalls.who is not None and stalls.lengths.any()
+    return _copies_within(facts, stalls.who[1] if stalls.who and is_claimed else merge([]))
+
+
+def _only_in_stalls(facts: Facts, stalls: Ints, *, of_copies: bool) -> tuple[str, Intervals, Culprit] | None:
+    """What runs only in the steps that stall, for most of that time; None: nothing that is known.
+
+    An operator of ATen is no reason for its copies.
+    """
+    hits = (hit for hit in _only_there(facts, stalls > 0) if not (of_copies and hit[0].startswith("aten::")))
     return next((hit for hit in hits if (hit[1][1] - hit[1][0]).sum() >= _MOST * stalls.sum()), None)
 
 
@@ -332,10 +405,12 @@ def _longest_wait(facts: Facts, which: NDArray[np.bool_]) -> str:
     return f" The longest wait takes {text.time(end - start)}{f', with the host {where}' if where else ''}."
 
 
-def _launched_work(facts: Facts, spans: Intervals, which: NDArray[np.bool_]) -> tuple[str, int]:
-    """How long devices are busy with what the host launches at some times, as a sentence and per step; or little."""
+def _launched_work(facts: Facts, stalls: FewStalls, which: NDArray[np.bool_]) -> tuple[str, int]:
+    """How long devices are busy with what the host launches then besides, as a sentence and per step; or little."""
+    spans = stalls.who[1] if stalls.who else merge([])
     busy = intervals_of(facts.trace.device_events, launched_within(facts.trace, spans))
     lengths = length_within(busy, facts.windows.start, facts.windows.end)
+    lengths -= stalls.copies if stalls.are_copies else 0
     if facts.mean(lengths) < LEAST_SHARE * facts.step_ns:
         return "", 0
     return f" What it launches takes {text.time(float(lengths[which].mean()))} besides.", facts.mean(lengths)

@@ -278,6 +278,17 @@ class Facts:
         spread = self.spread(per_step, least)
         return spread.is_rare and spread.steps.size > 1
 
+    def steps_with(self, per_step: Ints, least: float = LEAST_SHARE) -> NDArray[np.intp]:
+        """The steps that `steps_of` names, by their rows."""
+        return np.flatnonzero(self.is_counted)[self.spread(per_step, least).steps]
+
+    def per_step_with(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
+        """Behind what each of these steps has: `per step`; of a few of them `there`, or `in each of these steps`."""
+        spread = self.spread(per_step, least)
+        if not spread.is_rare:
+            return self.per
+        return "there" if spread.steps.size == 1 else f"in each of these {self.noun}s"
+
     def of_steps(self, per_step: Ints, least: float = LEAST_SHARE) -> str:
         """A cost as a share of the steps that have it: 33.4 % of every step, if none has much less than that."""
         return f"{text.percent(self._share_of_steps(per_step, least))} of {self._steps_of_share(per_step, least)}"
@@ -571,7 +582,7 @@ class Facts:
         one. Steps that become longer and longer, or are longer from one on, are no exceptions.
         """
         late, is_counted = self.late.host + self.late.latency, self.is_counted
-        length = self.length - self.exceptions - self.waiting_for_requests
+        length = self.length - self.exceptions - self.copying_exceptions - self.waiting_for_requests
         usual = float(np.median(length[is_counted])) if is_counted.any() else 0.0
         is_longer = is_counted & (length >= _LONGER * usual)
         others = is_counted & ~is_longer
@@ -591,15 +602,25 @@ class Facts:
         That is computation, data, garbage collection and the like, of steps half as long again as the median one.
         Without a device it is all that they take longer.
         """
+        if not self.has_device:
+            return self._more_in_few(self.length)
+        of_single_causes = sum(self._more_in_few(part) for part in self.late.of_single_causes)
+        return np.asarray(self._more_in_few(self.computation) + of_single_causes)
+
+    @cached_property
+    def copying_exceptions(self) -> Ints:
+        """The same of copies that no kernel hides: what makes them may let devices wait for the host, too."""
+        return self._more_in_few(self.parts["Memcpy"])
+
+    def _more_in_few(self, part: Ints) -> Ints:
+        """How much more of something few steps have than the median one, if they are half as long again as that."""
         no_time, is_counted = np.zeros(self.length.size, np.int64), self.is_counted
         if self.count < _FEW_FOR_MEDIAN or not self.are_alike:
             return no_time
         is_longer = is_counted & (self.length >= _LONGER * float(np.median(self.length[is_counted])))
         if not is_longer.any() or 2 * is_longer.sum() >= self.count:
             return no_time
-        parts = (self.computation, *self.late.of_single_causes) if self.has_device else (self.length,)
-        more = sum(np.maximum(part - int(np.median(part[is_counted])), 0) for part in parts)
-        return np.where(is_longer, more, no_time)
+        return np.where(is_longer, np.maximum(part - int(np.median(part[is_counted])), 0), no_time)
 
     @cached_property
     def request_waits(self) -> Intervals:

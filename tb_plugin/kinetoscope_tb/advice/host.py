@@ -215,7 +215,8 @@ def host_bound(facts: Facts) -> Iterator[Advice | ClearedTopic | OpenQuestion]:
         return
     of_server = late_of_server(facts)
     is_launching = _is_launching(facts) and not of_server.claims.any()
-    of_few, who = few_stalls(facts)
+    stalls = few_stalls(facts)
+    of_few, who = stalls.waits, stalls.who
     late = np.maximum(of_server.host - of_few, 0)
     lengths = late + (facts.late.latency if is_launching else 0)
     start, end = (side[of_few > 0] for side in (facts.windows.start, facts.windows.end))

@@ -130,3 +130,19 @@ def test_a_copy_that_takes_longer_than_the_computation_cannot_be_hidden():
 
     claim = {row.rule: row for row in advice(Facts(machine.steps(step)))}["copies"]
     assert claim.action.startswith("The copies take longer than the computation, so one batch ahead can't hide them")
+
+
+def test_copies_of_one_step_are_counted_there():
+    machine = Machine()
+
+    def step(number):
+        machine.copy(20 * US, "Memcpy HtoD (Pinned -> Device)")
+        for _ in range(10):
+            machine.kernel(MS)
+        for _ in range(8 if number == 3 else 0):
+            machine.copy(5 * MS, "Memcpy DtoH (Device -> Pageable)")
+
+    claim = first(machine.steps(step, 8))
+    assert claim.title.startswith("Exposed copies from the device to the host take 80 %")
+    assert claim.title.endswith(" of step 3.")
+    assert ", 9.44 MB there; " in claim.evidence  # nine copies of 1 MiB; the others are of other steps

@@ -287,6 +287,59 @@ def test_steps_for_which_a_device_waits_are_told_with_what_runs_in_them_alone(fu
     assert "host_bound" not in rows(stalls(function))
 
 
+@pytest.mark.parametrize("write_ms", [20, 0])
+def test_a_function_that_mostly_copies_in_one_step_is_told_and_not_its_copies(write_ms):
+    machine = Machine()
+
+    def save():
+        machine.copy(60 * MS, "Memcpy DtoH (Device -> Pageable)")
+        machine.wait(op="aten::copy_")
+        machine.work(write_ms * MS)
+
+    def step(number):
+        compute(machine)
+        machine.wait()
+        if number == 5:
+            machine.function("train.py(90): save_state", save)
+
+    claims = advice(Facts(machine.steps(step, 10)))
+    assert claims[0].title.startswith("Step 5 takes ")
+    assert claims[0].title.endswith("as the median step: `save_state (train.py:90)` runs in it alone.")
+    waits = " and waits 20 ms longer for the host" if write_ms else ""
+    assert claims[0].evidence.startswith(f"The GPU copies 60 ms longer{waits} there than in the others, in 1 of 10")
+    assert claims[0].saving_ns == pytest.approx((60 + write_ms) / 10 * MS, rel=0.02)
+    assert "copies" not in [claim.rule for claim in claims]
+    assert "copies" not in claims[-1].title
+    assert " Part of the above: " in claims[-1].evidence
+
+
+def test_an_operator_of_copies_is_no_reason_for_a_longer_step():
+    machine = Machine()
+
+    def step(number):
+        compute(machine)
+        if number == 5:
+            machine.copy(60 * MS, "Memcpy DtoH (Device -> Pageable)")
+        machine.wait()
+
+    assert first(machine.steps(step, 10)).title.startswith("Exposed copies from the device to the host take ")
+
+
+def test_a_wait_that_is_the_smaller_part_of_a_longer_step_is_not_its_reason():
+    machine = Machine()
+
+    def step(number):
+        for _ in range(70 if number == 5 else 10):
+            machine.kernel(MS)
+        machine.wait()
+        machine.work(40 * MS if number == 5 else 0)
+
+    titles = [claim.title for claim in advice(Facts(machine.steps(step, 10)))]
+    assert any(
+        title.startswith("The GPU waits for the host for 3") and "of step 5, longer" in title for title in titles
+    )
+
+
 @pytest.mark.parametrize("stacks", [True, False])
 def test_where_nothing_runs_in_longer_steps_alone_it_is_told_how_to_see_it(stacks):
     machine = Machine()
