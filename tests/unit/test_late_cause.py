@@ -95,6 +95,20 @@ def test_the_one_step_in_which_a_rank_is_late_is_compared_with_that_of_others():
     assert named.evidence == " In this step `verify (checks.py:11)` takes 2 ms, on rank0 less than 2 % of any step."
 
 
+def test_steps_that_no_sentence_names_are_counted():
+    """A rank that is late in each step may be so for most of its lateness in some."""
+    late = lateness(host_steps((COLLATE, 6), (CHECK, 2)), host_steps((COLLATE, 6)))
+    rank_steps = [
+        {**row, "without_waiting_ns": 8 * MS} if row["worker"] == "rank1" and row["step"] == "1" else row
+        for row in late.rank_steps
+    ]
+    words = " `verify (checks.py:11)` takes 2 ms, on rank0 less than 2 % of any step."
+    named = with_cause(replace(late, rank_steps=tuple(rank_steps)))
+    assert named.evidence == f" In 2 of 3 steps{words}"
+    in_some = replace(late, rank_steps=tuple(rank_steps), row={**late.row, "slow_steps": 2})
+    assert with_cause(in_some).evidence == f" In these steps{words}"
+
+
 def test_an_annotation_that_only_the_late_rank_has_is_named_though_nothing_else_takes_the_others_time():
     """Annotations are recorded without any option, so a rank that has none ran none."""
     late, on_time = TraceBuilder(), TraceBuilder()

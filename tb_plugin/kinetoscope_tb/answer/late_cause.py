@@ -92,9 +92,17 @@ class Lateness:
         if not there:
             return []
         if self.on_time is not None and self.is_compared:
-            where = _where(there) if elsewhere else "In each step"
-            return _longer_than(self.late, self.on_time, there, least_ns, self.pace, where)
-        return longer_there(self.late, there, elsewhere, least_ns)
+            return _longer_than(self.late, self.on_time, there, least_ns, self.pace, self._where(there, elsewhere))
+        return longer_there(self.late, there, elsewhere, least_ns, self._where(there, elsewhere))
+
+    def _where(self, there: Sequence[str], elsewhere: Sequence[str]) -> str:
+        """In which steps it takes longer: by their number where no sentence names them, since it is late in each."""
+        if not elsewhere:
+            return "In each step"
+        is_late_in_each = self.row.get("slow_steps") is not None and self.row["slow_steps"] == self.row.get("steps")
+        if is_late_in_each and len(there) > 1:
+            return f"In {len(there)} of {len(there) + len(elsewhere)} steps"
+        return _where(there)
 
     @property
     def is_compared(self) -> bool:
@@ -199,14 +207,22 @@ def _longer_than(
 
 
 def longer_there(
-    late: Answer, there: Sequence[str], elsewhere: Sequence[str], least_ns: float
+    late: Answer, there: Sequence[str], elsewhere: Sequence[str], least_ns: float, where: str = ""
 ) -> list[tuple[StepWork, str]]:
-    """What takes so much longer in some steps of a rank than in others of it, each with how much, in words."""
+    """What takes so much longer in some steps of a rank than in others of it, each with how much, in words.
+
+    Args:
+        late: The answer about the rank's recording.
+        there: Some of its steps.
+        elsewhere: Its other steps.
+        least_ns: How much longer at least.
+        where: In which steps, in words; empty: in these.
+    """
     matches = []
     for work in late.step_work if there and elsewhere else ():
         own_ns, else_ns = work.typical_ns(there), work.typical_ns(elsewhere)
         if own_ns - else_ns >= least_ns:
-            words = f"{_where(there)} `{work.words}` takes {text.time(own_ns)}, else {text.time(else_ns)}."
+            words = f"{where or _where(there)} `{work.words}` takes {text.time(own_ns)}, else {text.time(else_ns)}."
             matches.append((work, words))
     return matches
 
