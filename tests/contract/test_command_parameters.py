@@ -6,6 +6,7 @@ import click
 import pytest
 
 from kinetoscope_tb.cli.commands import commands
+from kinetoscope_tb.errors import BadParameter
 
 CONTEXT = click.Context(commands)
 
@@ -45,6 +46,26 @@ def test_views_and_commands_of_groups_are_among_them():
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_function_takes_its_commands_parameters(name):
     assert problem(COMMANDS[name]) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *([name, "", "out"] for name in ("export", "merge", "publish", "repair", "report")),
+        *([name, "runs", ""] for name in ("export", "merge", "publish", "repair", "report", "compare", "gate", "open")),
+        *(
+            [name, ""]
+            for name in ("summary", "check", "why", "history", "index", "status", "trigger", "recover", "gate")
+        ),
+        ["view", "kernels", ""],
+        ["recover", "runs", "--output", ""],
+        [""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_path_is_not_the_current_folder(line):
+    with pytest.raises(BadParameter, match="A path is empty"):
+        commands.main(line, standalone_mode=False)
 
 
 def test_a_parameter_of_another_name_is_a_problem():

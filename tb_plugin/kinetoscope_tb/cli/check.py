@@ -20,7 +20,7 @@ from ..errors import LogdirError, NotFound, TraceError
 from ..filesystem import is_url
 from ..names.text import visible
 from ..web.json_text import json_text
-from .completion import complete_path
+from .completion import PATH
 from .traces import open_trace
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path", shell_complete=complete_path)
+@click.argument("path", type=PATH)
 @click.option("--run", help="Only this run of the logdir; all if not given.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too, not only on losses.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)

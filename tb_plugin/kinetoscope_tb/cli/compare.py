@@ -29,7 +29,7 @@ from ..text_table import MISSING, TextColumn, display_order, text_column, text_c
 from ..views import EVERY_VIEW
 from ..web import encode, encode_comparison
 from ..web.json_text import json_text
-from .completion import complete_path
+from .completion import PATH
 from .options import capture_option, communication_option
 from .print_rows import print_table
 from .ranks import answer_of_worker, side_by_side
@@ -74,8 +74,8 @@ def _options() -> list[click.Parameter]:
         sides.append(click.Option([f"--new-{level}"], help=f"Which {level} of the new side."))
     forms = click.Choice(["text", "json", "csv"])
     return [
-        click.Argument(["base"], shell_complete=complete_path),
-        click.Argument(["new"], required=False, shell_complete=complete_path),
+        click.Argument(["base"], type=PATH),
+        click.Argument(["new"], required=False, type=PATH),
         click.Option(
             ["--view", "view_id"],
             help="Which view to compare; by default what changed most, of any kind, or what memory snapshots hold. "

@@ -8,18 +8,33 @@ from __future__ import annotations
 import os
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, FishComplete, ZshComplete, shell_complete
+from click.shell_completion import BashComplete, FishComplete, ZshComplete, shell_complete
 
-from ..errors import KinetoscopeError
+from ..errors import BadParameter, KinetoscopeError
 
 SHELLS = ("bash", "zsh", "fish")
 _PROGRAM = "kinetoscope"
 _VARIABLE = "_KINETOSCOPE_COMPLETE"
+_EMPTY_PATH = "A path is empty. Is a variable of the shell not set? The current folder is written as a dot."
 
 
-def complete_path(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Let the shell complete a file or a folder."""
-    return [CompletionItem(incomplete, type="file")]
+class NonEmptyPath(click.Path):
+    """A path that isn't empty; a folder or a file, which shells complete."""
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """The path.
+
+        Raises:
+            BadParameter: It is empty, which would be the current folder.
+        """
+        if not os.fspath(value):
+            raise BadParameter(_EMPTY_PATH)
+        return super().convert(value, param, ctx)
+
+
+PATH = NonEmptyPath(readable=False)  # whether it can be read says what reads it
 
 
 def answer_shell(commands: click.Command) -> int | None:

@@ -13,7 +13,7 @@ from ..export.chrome_json.writer import EXTRAS, Source, Window, export_pieces, s
 from ..names import text
 from ..names.text import file_size
 from ..timeline.core.build import timeline
-from .completion import complete_path
+from .completion import PATH
 from .options import communication_option, where
 from .output_file import open_output
 from .traces import choose_file, list_files, open_trace
@@ -95,7 +95,7 @@ export = click.Command(
     callback=_write,
     params=[
         *where(),
-        click.Argument(["out"], metavar="OUT.json.gz", shell_complete=complete_path),
+        click.Argument(["out"], metavar="OUT.json.gz", type=PATH),
         click.Option(["--all", "all_workers"], is_flag=True, help="Every worker of the run, on one clock."),
         click.Option(["--from", "begin"], type=time, help="Start of the range, since the recording began: 1.5s, 20ms."),
         click.Option(["--to", "end"], type=time, help="End of the range."),

@@ -30,7 +30,7 @@ from ..trace.model import EARLIEST_CLOCK_NS
 from ..views import EVERY_VIEW
 from ..web import encode
 from ..web.json_text import json_text
-from .completion import complete_path
+from .completion import PATH
 from .gate_record import record
 from .options import communication_option
 from .output_file import open_output
@@ -59,8 +59,8 @@ def _options() -> list[click.Parameter]:
         for level in LEVELS
     ]
     return [
-        click.Argument(["base"], shell_complete=complete_path),
-        click.Argument(["new"], required=False, shell_complete=complete_path),
+        click.Argument(["base"], type=PATH),
+        click.Argument(["new"], required=False, type=PATH),
         *patterns,
         *_question_options(),
         click.Option(["--comment"], metavar="OUT.md", help="Also write Markdown, and a picture next to it: OUT.svg."),

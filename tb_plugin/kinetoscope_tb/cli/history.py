@@ -14,7 +14,7 @@ from ..history.words import sentences
 from ..names.text import visible
 from ..web import encode, encode_history
 from ..web.json_text import json_text
-from .completion import complete_path
+from .completion import PATH
 from .options import communication_option
 from .print_rows import print_rows
 from .progress import count_bar
@@ -28,7 +28,7 @@ SAME_OR_SHORTER, LONGER, CANNOT_TELL = 0, 2, 3
 
 
 @click.command()
-@click.argument("path", metavar="LOGDIR", shell_complete=complete_path)
+@click.argument("path", metavar="LOGDIR", type=PATH)
 @click.option("--run", "pattern", metavar="PATTERN", help="Only runs with such names, such as 'nightly-*'.")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the newest N runs.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)

@@ -13,7 +13,7 @@ from ..engine.sidecar_summaries import SidecarWriter
 from ..engine.summary_loader import load_summaries
 from ..errors import BadParameter, KinetoscopeError, NotFound
 from ..names.text import visible
-from .completion import complete_path
+from .completion import PATH
 from .options import communication_option
 from .progress import count_bar
 from .traces import list_files
@@ -27,7 +27,7 @@ MOST_PRINTED = 20
 
 
 @click.command()
-@click.argument("path", shell_complete=complete_path)
+@click.argument("path", type=PATH)
 @click.option("--run", help="Which run of the logdir; by default all.")
 @click.option(
     "--engine",

@@ -17,6 +17,7 @@ from ..discovery.jobs import ask, job_in, ranks_in
 from ..errors import BadParameter, KinetoscopeError
 from ..names.text import visible
 from ..web.json_text import json_text
+from .completion import NonEmptyPath
 
 if TYPE_CHECKING:
     from kinetoscope.journal.recover import FinishedSpool
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..discovery.jobs import Job
 
-_run = click.argument("run", type=click.Path(path_type=Path))
+_run = click.argument("run", type=NonEmptyPath(path_type=Path))
 _format = click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
 
@@ -103,7 +104,9 @@ def _state_of(rank: RankStatus) -> str:
 @click.command()
 @_run
 @click.option("--force", is_flag=True, help="Include processes that may still be alive on another machine.")
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Write the traces here, not into RUN.")
+@click.option(
+    "--output", type=NonEmptyPath(path_type=Path, file_okay=False), help="Write the traces here, not into RUN."
+)
 @click.option(
     "--remote",
     "url_prefixes",

@@ -10,7 +10,7 @@ from isal import igzip
 from ..discovery import list_path
 from ..export.merge import merge as write_merged
 from ..names.text import times, visible
-from .completion import complete_path
+from .completion import PATH
 from .output_file import open_output
 from .traces import with_known_processes
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("path", shell_complete=complete_path)
-@click.argument("out", metavar="OUT.json[.gz]", shell_complete=complete_path)
+@click.argument("path", type=PATH)
+@click.argument("out", metavar="OUT.json[.gz]", type=PATH)
 @click.option("--run", help="Which run of the logdir; by default the newest.")
 @click.option("--span", help="Which recording; by default the newest.")
 def merge(path: str, out: str, run: str | None, span: str | None) -> None:

@@ -25,7 +25,7 @@ from ..web.standalone.presence import Presence
 from ..web.standalone.server import listen, serve
 from ..web.standalone.uploads import Uploads
 from .browser import authority_of, can_open_browser, open_browser, print_address
-from .completion import complete_path
+from .completion import PATH
 from .options import where
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ open = click.Command(  # noqa: A001  # the name of the command
     "open",
     callback=_open,
     params=[
-        click.Argument(["paths"], metavar="PATH…", nargs=-1, required=True, shell_complete=complete_path),
+        click.Argument(["paths"], metavar="PATH…", nargs=-1, required=True, type=PATH),
         *where()[1:],
         click.Option(["--port"], type=click.IntRange(0, 65535), default=0, help="The port; by default a free one."),
         click.Option(

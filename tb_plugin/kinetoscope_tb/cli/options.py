@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import click
 
-from .completion import complete_path
+from .completion import PATH
 
 
 def where() -> list[click.Parameter]:
     """The argument and options that select a trace."""
     return [
-        click.Argument(["path"], shell_complete=complete_path),
+        click.Argument(["path"], type=PATH),
         click.Option(["--run"], help="Which run of the logdir; by default the newest."),
         click.Option(["--worker"], help="Which worker (rank) of the run; by default the first."),
         click.Option(["--span"], help="Which recording of the worker; by default the newest."),

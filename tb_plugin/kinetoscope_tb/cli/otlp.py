@@ -13,7 +13,7 @@ from ..names.text import file_size, times
 from ..views import VIEWS
 from ..web.json_text import json_text
 from ..web.report import workers_of
-from .completion import complete_path
+from .completion import PATH
 from .options import where
 from .output_file import open_output
 from .traces import choose_file, list_files, open_trace
@@ -74,7 +74,7 @@ otlp = click.Command(
     callback=_write,
     params=[
         *where(),
-        click.Argument(["out"], metavar="OUT.json", shell_complete=complete_path),
+        click.Argument(["out"], metavar="OUT.json", type=PATH),
         click.Option(["--all", "whole_run"], is_flag=True, help="Every worker and span of the run."),
         click.Option(
             ["--signal"],

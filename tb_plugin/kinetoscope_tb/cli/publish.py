@@ -9,12 +9,12 @@ import click
 from ..errors import KinetoscopeError
 from ..export.publish import publish as publish_all
 from ..names.text import visible
-from .completion import complete_path
+from .completion import PATH
 
 
 @click.command()
-@click.argument("path", shell_complete=complete_path)
-@click.argument("logdir", shell_complete=complete_path)
+@click.argument("path", type=PATH)
+@click.argument("logdir", type=PATH)
 @click.option("--run", help="Name of the run; by default each folder is one.")
 @click.option("--copy", "always_copy", is_flag=True, help="Copy the files, even if a link is possible.")
 def publish(path: str, logdir: str, run: str | None, always_copy: bool) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from ..export.repair import repair as write_repaired
-from .completion import complete_path
+from .completion import PATH
 
 
 @click.command()
-@click.argument("path", metavar="IN", shell_complete=complete_path)
-@click.argument("out", metavar="OUT", shell_complete=complete_path)
+@click.argument("path", metavar="IN", type=PATH)
+@click.argument("out", metavar="OUT", type=PATH)
 def repair(path: str, out: str) -> None:
     """Repair a damaged trace IN: write OUT as strict JSON, which other tools can read; .gz compresses it."""
     result = write_repaired(path, out)

@@ -15,7 +15,7 @@ from ..views import EVERY_VIEW, VIEWS
 from ..web.report import WholeRun, workers_of
 from ..web.report import report as report_page
 from .anonymous_run import WHAT_STAYS, AnonymousRun
-from .completion import complete_path
+from .completion import PATH
 from .options import communication_option, device_option, where
 from .output_file import open_output
 from .ranks import answer_of_worker, side_by_side
@@ -94,7 +94,7 @@ report = click.Command(
     params=[
         *where(),
         device_option(),
-        click.Argument(["out"], metavar="OUT.html", shell_complete=complete_path),
+        click.Argument(["out"], metavar="OUT.html", type=PATH),
         click.Option(
             ["--all", "all_workers"], is_flag=True, help="Every worker and span of the run, and its ranks side by side."
         ),

@@ -9,7 +9,7 @@ from ..errors import BadParameter
 from ..export.stacks import FORMATS, stacks_of
 from ..names.text import file_size
 from ..views import VIEWS
-from .completion import complete_path
+from .completion import PATH
 from .options import where
 from .output_file import open_output
 from .traces import choose_file, list_files, open_trace
@@ -54,7 +54,7 @@ stacks = click.Command(
     callback=_write,
     params=[
         *where(),
-        click.Argument(["out"], metavar="OUT", shell_complete=complete_path),
+        click.Argument(["out"], metavar="OUT", type=PATH),
         click.Option(
             ["--of"],
             type=click.Choice(["python_calls", "modules"]),

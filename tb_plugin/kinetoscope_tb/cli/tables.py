@@ -14,7 +14,7 @@ from ..names.text import file_size
 from ..view import Detail, column_descriptions
 from ..views import RUN_VIEWS, VIEWS
 from ..web.json_text import json_text
-from .completion import complete_path
+from .completion import PATH
 from .options import communication_option, where
 from .output_file import open_output
 from .ranks import side_by_side
@@ -85,7 +85,7 @@ tables = click.Command(
     callback=_write,
     params=[
         *where(),
-        click.Argument(["out"], metavar="OUT", shell_complete=complete_path),
+        click.Argument(["out"], metavar="OUT", type=PATH),
         communication_option(),
     ],
     help="""Write every table of a recording into the folder OUT as Parquet: one file for each view.

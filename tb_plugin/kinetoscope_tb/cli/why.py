@@ -10,12 +10,12 @@ from ..distributed.why_text import EXIT_STATUS, minutes_columns, rank_columns, v
 from ..names.text import visible
 from ..reader.flight_recorder.files import read_folder
 from ..web.json_text import json_text
-from .completion import complete_path
+from .completion import PATH
 from .print_rows import print_table
 
 
 @click.command()
-@click.argument("path", metavar="RUN|FOLDER", shell_complete=complete_path)
+@click.argument("path", metavar="RUN|FOLDER", type=PATH)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def why(path: str, form: str) -> None:
     """Say why a job stands still or died: which rank holds up the others or ended first, where, and how.
