@@ -6,6 +6,7 @@ host and process in its name. A file is listed even if all of these are missing,
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -20,7 +21,19 @@ from kinetoscope.naming import parse_snapshot, worker_of_rank
 from kinetoscope.output.manifest import NAME
 
 from ..errors import LogdirError, MissingPath, TraceError
-from ..filesystem import Entry, Folder, entry_at, exists, folders, is_url, last_part, names_in, printable, stored_bytes
+from ..filesystem import (
+    Entry,
+    Folder,
+    dangling_link,
+    entry_at,
+    exists,
+    folders,
+    is_url,
+    last_part,
+    names_in,
+    printable,
+    stored_bytes,
+)
 from ..names.communication_patterns import FILE_NAME, NO_PATTERNS, BadPattern, CommunicationPatterns, parse_patterns
 from ..names.natural_sort import natural_key
 from ..names.processes import Process
@@ -103,12 +116,20 @@ def list_paths(
     for path in paths:
         full_path = absolute(path)
         if not is_url(full_path) and not exists(full_path):
-            raise MissingPath(f"There is no file or folder {path}.{_similar(full_path)}")
+            raise MissingPath(_missing(path, full_path))
     listing = list_traces(logdirs, Heads(most_remote=256), patterns=patterns)
     if not listing.files:
         reasons = [f"{p.path}: {p.reason}" for p in listing.problems[:3]] or [_OF_JOB if listing.jobs else _NO_TRACE]
         raise LogdirError("\n".join([f"There is no trace in {', '.join(paths)}.", *reasons]))
     return listing
+
+
+def _missing(path: str, full_path: str) -> str:
+    """That there is nothing at a path as the user wrote it, and why."""
+    if (link := dangling_link(full_path)) is not None:
+        target = os.path.realpath(link)
+        return f"There is no file or folder {path}: the link {link} leads to {target}, which doesn't exist."
+    return f"There is no file or folder {path}.{_similar(full_path)}"
 
 
 def _similar(path: str) -> str:
@@ -184,11 +205,9 @@ class _Collector:
 
     def _add(self, logdir: Logdir, folder: str, entry: Entry, path: str) -> None:
         name = name_parts(finished_name(entry.name))
-        head = UNKNOWN
-        problem = _reason_by_name(entry, path)
-        if not problem:
-            head = self._head(entry, name)
-            problem = head.problem
+        by_name = _reason_by_name(entry, path)
+        head = UNKNOWN if by_name in (_UNFINISHED, _EMPTY) else self._head(entry, name)
+        problem = by_name or head.problem
         if problem:
             if name.looks_right or head.is_trace:
                 self._problems.append(Problem(printable(path), problem))
@@ -280,9 +299,9 @@ def _reason_by_name(entry: Entry, path: str) -> str:
     """Why a file can't be used, if its name and size show it."""
     if finished_name(entry.name) != entry.name:
         return _UNFINISHED
-    if printable(path) != path:
-        return _NOT_UTF8
-    return _EMPTY if entry.bytes == 0 else ""
+    if entry.bytes == 0:
+        return _EMPTY
+    return _NOT_UTF8 if printable(path) != path else ""
 
 
 def _by_process(candidates: Iterable[_Candidate]) -> list[_Candidate]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from .atomic_write import atomic_write
 from .databases import LONGEST, DamagedDatabase, Database, Schema, begins_database, page_head
 from .files import StoredFile, begins_page, begins_snapshot, begins_speedscope, file_identity, stored_bytes
-from .folders import Entry, Folder, entry_at, exists, folders, names_in
+from .folders import Entry, Folder, dangling_link, entry_at, exists, folders, names_in
 from .table_definitions import Table
 from .urls import is_url, last_part, printable, words
 
@@ -35,6 +35,7 @@ __all__ = [
     "begins_page",
     "begins_snapshot",
     "begins_speedscope",
+    "dangling_link",
     "entry_at",
     "exists",
     "file_identity",

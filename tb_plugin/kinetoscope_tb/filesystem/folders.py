@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -32,7 +33,7 @@ class Entry:
     Args:
         name: Its name, without folders.
         path: What to open.
-        bytes: Its size; None if the storage doesn't report it.
+        bytes: Its size; None if the storage doesn't report it, or if it is a pipe or a device.
         stamp: Changes whenever the file does.
         modified_ns: When it was last changed, in ns since 1970; 0 if the storage doesn't report it.
     """
@@ -93,6 +94,12 @@ def exists(path: str) -> bool:
     return True
 
 
+def dangling_link(path: str) -> str | None:
+    """The link on the way to a local path that leads to nothing; None if there is none."""
+    links = (part for part in map(str, (Path(path), *Path(path).parents)) if os.path.islink(part))  # noqa: PTH114
+    return next((link for link in links if not exists(link)), None)
+
+
 def names_in(folder: str, most: int = 1000) -> list[str]:
     """The first names in a local folder; none if it can't be listed."""
     try:
@@ -103,7 +110,7 @@ def names_in(folder: str, most: int = 1000) -> list[str]:
 
 
 def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:
-    stack, seen_folders = [("", root)], set()
+    stack, seen_folders = [("", root)], _identities(root)
     while stack:
         name, path = stack.pop()
         try:
@@ -121,7 +128,7 @@ def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:
                 continue
             try:
                 if item.is_dir():
-                    identity = _identity(item)
+                    identity = _identity(item.path, item.stat())
                     if identity not in seen_folders:
                         seen_folders.add(identity)
                         stack.append((f"{name}/{item.name}".lstrip("/"), item.path))
@@ -132,14 +139,22 @@ def _local_folders(root: str, selects: Predicate) -> Iterator[Folder]:
         yield Folder(name, tuple(entries))
 
 
-def _identity(item: os.DirEntry[str]) -> object:
+def _identities(root: str) -> set[object]:
+    """The identity of the folder where a listing begins; none if it can't be listed."""
+    try:
+        return {_identity(root, os.stat(root))}  # noqa: PTH116
+    except (OSError, ValueError):
+        return set()
+
+
+def _identity(path: str, info: os.stat_result) -> object:
     """An identity of a folder, the same for every path to it."""
-    info = item.stat()
-    return (info.st_dev, info.st_ino) if info.st_ino else item.path
+    return (info.st_dev, info.st_ino) if info.st_ino else path
 
 
 def _entry(name: str, path: str, info: os.stat_result) -> Entry:
-    return Entry(name, path, info.st_size, local_stamp(info), info.st_mtime_ns)
+    size = info.st_size if stat.S_ISREG(info.st_mode) else None  # a pipe or a device has none
+    return Entry(name, path, size, local_stamp(info), info.st_mtime_ns)
 
 
 def local_stamp(info: os.stat_result) -> tuple[int, int, int, int]:

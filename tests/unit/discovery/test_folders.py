@@ -19,6 +19,42 @@ def test_a_name_that_no_address_can_hold_is_a_problem(tmp_path):
     assert [p.path for p in listing.problems] == [r"rank\udcff.pt.trace.json"]
 
 
+def test_a_trace_whose_name_no_address_can_hold_is_said_whatever_its_name(tmp_path):
+    folder = os.fsencode(tmp_path)
+    for name, content in [(b"odd\xff\xfe.json", b'{"traceEvents": ['), (b"other\xff.json", b"{}")]:
+        with open(folder + b"/" + name, "wb") as file:  # noqa: PTH123
+            file.write(content)
+    with pytest.raises(LogdirError, match=r"isn't UTF-8.*Rename it"):
+        list_path(str(tmp_path))
+    assert [p.path for p in listed(tmp_path).problems] == [r"odd\udcff\udcfe.json"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_a_pipe_is_not_called_an_empty_file(tmp_path):
+    make(tmp_path, "rank0.pt.trace.json")
+    os.mkfifo(tmp_path / "rank1.pt.trace.json")
+    listing = listed(tmp_path)
+    assert [file.worker for file in listing.files] == ["rank0"]
+    assert [(p.path, p.reason) for p in listing.problems] == [
+        ("rank1.pt.trace.json", "this is a named pipe, not a file. Write its content into a file first.")
+    ]
+
+
+@pytest.mark.parametrize("path", ["link.json", "folder/rank0.pt.trace.json"])
+def test_of_a_link_that_leads_to_nothing_its_target_is_named(tmp_path, path):
+    (tmp_path / "link.json").symlink_to(tmp_path / "gone")
+    (tmp_path / "folder").symlink_to(tmp_path / "gone")
+    with pytest.raises(LogdirError, match=f"the link .* leads to {tmp_path / 'gone'}, which doesn't exist"):
+        list_path(str(tmp_path / path))
+
+
+@pytest.mark.parametrize("target", [".", "../logs"])
+def test_a_link_to_where_the_listing_begins_is_not_entered(tmp_path, target):
+    make(tmp_path, "logs/rank0.pt.trace.json")
+    (tmp_path / "logs/self").symlink_to(target)
+    assert names(listed(tmp_path / "logs")) == [("logs", "rank0", "default")]
+
+
 def test_links_in_a_circle_end_and_a_folder_is_listed_once(tmp_path):
     make(tmp_path, "logs/r/rank0.pt.trace.json", "elsewhere/rank1.pt.trace.json")
     (tmp_path / "logs/r/up").symlink_to(tmp_path / "logs")
