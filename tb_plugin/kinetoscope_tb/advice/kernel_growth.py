@@ -11,7 +11,7 @@ from ..arrays.gather import NONE, scatter_add
 from ..arrays.intervals import Ints
 from ..measures.calls.kernel_work import KernelWork
 from .facts import LEAST_SHARE, Facts
-from .spread import growth, rises
+from .spread import growth, is_steady, rises
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,26 @@ class KernelGrowth:
         is_growing: Which kernels are theirs.
         less: By which share of its time each of these would be shorter if its operator took as long as at first.
         more_ns: How much longer they take than at first, in each step.
-        rise_ns: (what they take in the first third of the steps, in the last), per step.
+        times_ns: What they take in each step that counts.
+        step: The number of each of these steps, as it is marked.
     """
 
     names: list[str]
     is_growing: NDArray[np.bool_]
     less: NDArray[np.float64]
     more_ns: Ints
-    rise_ns: tuple[float, float]
+    times_ns: Ints
+    step: Ints
+
+    @property
+    def rise_ns(self) -> tuple[float, float]:
+        """(what they take in the first third of the steps, in the last), per step."""
+        return growth(self.times_ns)
+
+    @property
+    def slope_ns(self) -> float:
+        """By how much longer they take from step to step, by least squares; 0 if they don't grow steadily."""
+        return float(np.polyfit(self.step, self.times_ns, 1)[0]) if is_steady(self.times_ns) else 0.0
 
     @classmethod
     def of(cls, facts: Facts, work: KernelWork, is_free: NDArray[np.bool_]) -> KernelGrowth:
@@ -55,8 +67,17 @@ class KernelGrowth:
             is_growing,
             less,
             more.sum(axis=0),
-            growth(times[grows].sum(axis=0)[facts.is_counted]),
+            times[grows].sum(axis=0)[facts.is_counted],
+            _numbers(facts),
         )
+
+
+def _numbers(facts: Facts) -> Ints:
+    """The number of each step that counts, as it is marked: marks may be missing; else its place in their order."""
+    rows, names = np.flatnonzero(facts.is_counted), facts.windows.names
+    numbers = [int(names[row]) for row in rows if names[row].isdecimal()]
+    is_in_order = len(numbers) == rows.size and bool((np.diff(numbers) > 0).all())
+    return np.array(numbers, np.int64) if is_in_order else rows
 
 
 def _at_first(facts: Facts, times: Ints) -> float:

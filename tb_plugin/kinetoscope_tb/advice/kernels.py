@@ -27,7 +27,8 @@ from ..measures.time.idle import axes
 from ..names import text
 from ..names.kernel_labels import kernel_label
 from ..names.regex import regex
-from .facts import Facts
+from .culprit import in_program
+from .facts import LEAST_SHARE, Facts
 from .faults import link_launches
 from .host import is_launch_bound, kernels_of_optimizer
 from .kernel_causes import TINY_NS, Cause, cause_of, misaligned_sizes
@@ -102,12 +103,17 @@ class _Kernels:
 
     def fewer(self, words: str, mask: Mask, less: float | None = 1.0) -> Candidate:
         """That some of the chosen kernels, and the operators that launch them, are gone."""
-        host, op = self.facts.trace.host_events, self.facts.kernels["op"].to_numpy()[mask]
-        launches = np.zeros(host.height, bool)
-        launches[op[(op >= 0) & (op < host.height)]] = True
+        host, launches = self.facts.trace.host_events, self.operators(mask)
         threads = host["thread"].filter(pl.Series(launches)).unique().to_numpy()
         kernels = self.candidate(words, mask, less)
         return replace(kernels, spans=intervals_of(host, launches), threads=threads)
+
+    def operators(self, mask: Mask) -> Mask:
+        """Which rows of host_events are operators that launch the chosen kernels."""
+        rows, op = self.facts.trace.host_events.height, self.facts.kernels["op"].to_numpy()[mask]
+        launches = np.zeros(rows, bool)
+        launches[op[(op >= 0) & (op < rows)]] = True
+        return launches
 
     def confidence(self, groups: Sequence[Group]) -> Confidence:
         """Return high if the trace names each device; medium if kernel names do."""
@@ -239,20 +245,27 @@ def _unequal_times(kernels: _Kernels) -> Iterator[Advice]:
 
 
 def _growth(kernels: _Kernels) -> Iterator[Advice]:
-    """Operators whose kernels take longer from step to step, while those of others don't."""
+    """Operators whose kernels take longer from step to step, while those of others don't.
+
+    What grows steadily has no bound: less of it is worth a word, too.
+    """
     facts = kernels.facts
     rise = KernelGrowth.of(facts, kernels.work, kernels.is_free)
-    if facts.has_iterations or not facts.is_worth(rise.more_ns, _LEAST):
+    slope_ns = rise.slope_ns
+    if facts.has_iterations or not facts.is_worth(rise.more_ns, LEAST_SHARE if slope_ns else _LEAST):
         return
     is_growing, (first, last) = rise.is_growing, rise.rise_ns
     is_alone = not (kernels.is_free & ~is_growing).any()
     kernels.claim(is_growing)
     others = f" and {text.times(len(rise.names) - 1, 'other')}" if len(rise.names) > 1 else ""
+    slope = f", {text.time(slope_ns)} more in each" if slope_ns else ""
+    where, culprit = in_program(facts, intervals_of(facts.trace.host_events, kernels.operators(is_growing)), "them")
     yield Advice(
         "growing_kernels",
         f"Kernels of `{rise.names[0]}`{others} take longer from step to step: {text.often(last / max(first, 1))} "
-        "times as long at the end as at first.",
-        f"They take {text.time(first)} per step in the first third of the steps, and {text.time(last)} in the last: "
+        f"times as long at the end as at first{where}.",
+        f"They take {text.time(first)} per step in the first third of the steps, and {text.time(last)} in the last"
+        f"{slope}: "
         f"{facts.part_of(rise.more_ns)} more than at first{facts.recurs(rise.more_ns)}."
         + ("" if is_alone else " Other kernels don't grow, so it isn't the device's clock."),
         "Look at what grows: a cache, a list of tensors or a history that is concatenated, longer inputs. Bound its "
@@ -263,6 +276,7 @@ def _growth(kernels: _Kernels) -> Iterator[Advice]:
         "",
         facts.mean(rise.more_ns),
         kernels.candidate("the extra time of kernels that grow", is_growing, rise.less[is_growing]),
+        culprit,
     )
 
 

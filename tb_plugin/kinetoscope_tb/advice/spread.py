@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from ..arrays.intervals import Ints
@@ -23,6 +24,7 @@ _NEARLY = 0.95  # of the mean share: a step with less has another share
 _LISTED = 3
 _FEWEST_OF_TREND = 6
 _RISES = 0.7  # rank correlation with the number of the step at least, however many there are
+_STEADY = 0.95  # rank correlation
 _BEYOND_CHANCE = 3.72  # normal deviates: noise alone is beyond that in one of 10,000 recordings
 _TIMES = 1.5  # the last third to the first third
 _LEAST_REST = 3  # steps: of fewer, a standard deviation says nothing
@@ -121,12 +123,22 @@ def growth(values: NDArray[np.integer] | NDArray[np.floating]) -> tuple[float, f
     """
     if values.size < _FEWEST_OF_TREND or np.ptp(values) == 0:
         return 0.0, 0.0
-    ranks = values.argsort(kind="stable").argsort(kind="stable")
-    correlation = float(np.corrcoef(ranks, np.arange(values.size))[0, 1])
-    if correlation < max(_RISES, np.tanh(_BEYOND_CHANCE * np.sqrt(1.06 / (values.size - 3)))):
+    least = max(_RISES, np.tanh(_BEYOND_CHANCE * np.sqrt(1.06 / (values.size - 3))))
+    if _rank_correlation(values) < least:
         return 0.0, 0.0
     third = values.size // 3
     return float(values[:third].mean()), float(values[-third:].mean())
+
+
+def is_steady(values: NDArray[np.integer] | NDArray[np.floating]) -> bool:
+    """Whether nearly each value is above the ones before it."""
+    return values.size >= _FEWEST_OF_TREND and np.ptp(values) > 0 and _rank_correlation(values) >= _STEADY
+
+
+def _rank_correlation(values: NDArray[np.integer] | NDArray[np.floating]) -> float:
+    """Spearman's correlation of values with their order; equal ones have the mean of their ranks."""
+    ranks = pl.Series(values).rank("average").to_numpy()
+    return float(np.corrcoef(ranks, np.arange(values.size))[0, 1])
 
 
 def rises(first: float, last: float) -> bool:

@@ -40,6 +40,35 @@ def test_kernels_that_vary_without_a_trend_do_not_grow():
     assert "growing_kernels" not in rules
 
 
+def with_bank(length, count):
+    """Steps with other kernels of 28 ms, and a function that concatenates for `length(number)`."""
+    machine = Machine()
+
+    def step(number):
+        for _ in range(28):
+            machine.kernel(MS)
+        kernel = length(number), "CatArrayBatchedCopy<float>", "aten::cat"
+        machine.function("train.py(66): update_bank", lambda: machine.kernel(*kernel))
+        machine.wait()
+
+    return machine.steps(step, count)
+
+
+@pytest.mark.parametrize("count", [8, 30])
+def test_what_grows_steadily_is_named_while_it_is_little(count):
+    claim = first(with_bank(lambda number: (1 + number) * 6 * MS // count, count))
+    assert claim.rule == "growing_kernels"
+    assert claim.title.startswith("Kernels of `aten::cat` take longer from step to step: ")
+    assert claim.title.endswith(" times as long at the end as at first, most of them in `update_bank (train.py:66)`.")
+    assert f", {750 if count == 8 else 200} µs more in each: " in claim.evidence
+
+
+@pytest.mark.parametrize("sizes", [(1, 2, 4, 3, 5, 4, 6, 6, 7, 5), (1, 1, 1, 1, 1, 6, 6, 6, 6, 6), (1, 2, 3, 4, 5)])
+def test_what_varies_or_is_seen_for_few_steps_does_not_grow_steadily(sizes):
+    trace = with_bank(lambda number: sizes[number] * 600 * US, len(sizes))
+    assert "growing_kernels" not in [claim.rule for claim in advice(Facts(trace))]
+
+
 def test_a_function_that_is_hidden_at_first_is_said_to_grow():
     machine = Machine()
 
