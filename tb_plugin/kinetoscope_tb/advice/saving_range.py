@@ -1,6 +1,8 @@
 """Within which bounds a saving lies, by what a recording of a few steps can't show.
 
-steps      that save more or less than others: a confidence interval of the mean (Student's t, 0.9)
+steps      that save more or less than others: a confidence interval of the mean (Student's t, 0.9); where few longer
+           steps have nearly all of it, for as many of these as were recorded, since only their number says how often
+           they recur; where it grows with the steps, around its trend
 recording  what it costs, where that isn't taken from the graph, may lie in what is saved: a lower bound
 waits      calls that may wait for the device, though nothing recorded says so, may not wait: a lower bound
 streams    kernels on a stream of their own share the device with those of other streams, which then would take less
@@ -25,6 +27,7 @@ from ..trace import Trace
 from .candidates import inferred_waits_ns, on_path
 from .facts import Facts
 from .model import Candidate
+from .spread import growth
 
 OF_DEVICES, OF_HOST = 0.03, 0.06
 """Of the critical path on devices and of the one on the host: how far a step is from itself when it is timed again.
@@ -32,6 +35,8 @@ OF_DEVICES, OF_HOST = 0.03, 0.06
 Of the changes in `samples/h100_pairs` nine of ten lie within (`tests/oracle/test_measured_pairs.py`)."""
 _QUANTILES = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80, 1.78, 1.77, 1.76, 1.75, 1.65)
 """0.95 of Student's t by degrees of freedom, from one on; the last one is that of many."""
+_LONGER = 1.5
+"""Times any other step: few steps that are so long do something else."""
 _SLOWED = 0.5
 """Of the host's recorded time: so much may be recording, if nothing says what that costs."""
 
@@ -87,7 +92,7 @@ def _range(facts: Facts, change: Change, waits_ns: float) -> tuple[int, int]:
     if not change.share:
         return 0, 0
     saved_ns = min(facts.mean(change.per_step), facts.usual_step_ns)
-    error_ns = _error_of_mean(change.per_step[facts.is_counted]) + _error_ns(facts)
+    error_ns = _error_of_mean(facts, change.per_step) + _error_ns(facts)
     less_ns = _recording_ns(facts, change, saved_ns) + waits_ns
     more_ns = change.sum(lambda candidate: _shared_ns(facts, candidate) + candidate.more_ns)
     most_ns = min(_most_ns(facts), round(saved_ns + error_ns + more_ns))
@@ -100,12 +105,26 @@ def _most_ns(facts: Facts) -> int:
     return max(facts.usual_step_ns, steps.host_ns if steps else 0)
 
 
-def _error_of_mean(per_step: Ints) -> float:
-    """By how much the mean may be off, since other steps of the kind would save more or less; unknown of one step."""
-    if per_step.size < 2:
+def _error_of_mean(facts: Facts, per_step: Ints) -> float:
+    """By how much the mean may be off, since other steps of the kind would save more or less; unknown of one step.
+
+    Few steps that have nearly all of it, and are much longer than any other, are a kind of their own: what differs
+    between kinds is no error. Nor is what grows from step to step, as do the steps.
+    """
+    values, lengths = (part[facts.is_counted].astype(np.float64) for part in (per_step, facts.length))
+    spread, terms = facts.spread(per_step), [np.ones(values.size)]
+    is_few = np.isin(np.arange(values.size), spread.steps)
+    if spread.is_rare and lengths[is_few].min() >= _LONGER * lengths[~is_few].max():
+        terms.append(is_few.astype(np.float64))
+    elif any(growth(values)) and any(growth(lengths)):
+        terms.append(np.arange(values.size, dtype=np.float64))
+    free = values.size - len(terms)
+    if free < 1:
         return 0.0
-    quantile = _QUANTILES[min(per_step.size - 1, len(_QUANTILES)) - 1]
-    return float(quantile * per_step.std(ddof=1) / np.sqrt(per_step.size))
+    fit = np.stack(terms, axis=1)
+    rest = values - fit @ np.linalg.lstsq(fit, values, rcond=None)[0]
+    quantile = _QUANTILES[min(free, len(_QUANTILES)) - 1]
+    return float(quantile * np.sqrt((rest**2).sum() / free / values.size))
 
 
 def _error_ns(facts: Facts) -> float:

@@ -59,6 +59,24 @@ def test_steps_that_save_more_than_others_make_the_range_wider():
     assert widths[1] - widths[0] == pytest.approx(2 * quantile * deviation / np.sqrt(4), rel=0.05)
 
 
+@pytest.mark.parametrize("more", [(3,), (3, 7)])
+def test_a_cost_of_few_steps_is_as_sure_as_it_is_in_these(more):
+    """How often they recur is said by their number, not by the range."""
+    lengths = [30 * MS if number in more else 100 * US for number in range(10)]
+    mean = 4_100 * US + len(more) * 30 * MS // 10
+    saved, (low, high), whole = range_of(loading(*lengths, usual_ns=mean), Candidate("loading", ("data loading",)))
+    assert saved == pytest.approx(sum(lengths) / 10, rel=0.05)
+    assert high - saved <= OF_HOST * whole
+    assert saved - low <= (OF_HOST + 0.05) * whole
+
+
+def test_what_grows_with_the_steps_is_no_error_of_the_mean():
+    lengths = [(1 + number) * MS for number in range(10)]
+    loader = Candidate("loading", ("data loading",))
+    saved, (low, high), whole = range_of(loading(*lengths, usual_ns=9_500 * US), loader)
+    assert high - low <= 2 * OF_HOST * whole + 0.01 * saved
+
+
 def test_what_recording_costs_may_lie_in_what_is_saved():
     loader = Candidate("data loading", ("data loading",))
     lengths = [4 * MS] * 6
