@@ -15,6 +15,7 @@ from ..errors import NotFound
 from ..filesystem import Entry, last_part
 from ..names.communication_patterns import NO_PATTERNS, CommunicationPatterns
 from ..names.natural_sort import Key, natural_key
+from ..names.processes import UNRANKED
 from ..names.regex import regex
 from ..names.roles import is_no_rank
 from ..names.text import visible
@@ -226,10 +227,17 @@ def _newest_spans(files: Iterable[TraceFile]) -> list[str]:
 
 
 def _in_order(level: str, files: Sequence[TraceFile]) -> list[str]:
-    """The names at a level, the default first: the newest run or span, but the first worker."""
+    """The names at a level, the default first: the newest run or span, but the first rank, or else the first worker."""
     if level == "run":
         return _newest_runs(files)
-    return list(dict.fromkeys(file.worker for file in files)) if level == "worker" else _newest_spans(files)
+    if level == "worker":
+        return sorted(dict.fromkeys(file.worker for file in files), key=_is_behind_ranks)
+    return _newest_spans(files)
+
+
+def _is_behind_ranks(worker: str) -> tuple[bool, bool]:
+    """Whether a worker comes behind the ranks of its run: it is none, or a process of a file whose rank isn't known."""
+    return is_no_rank(worker), worker.startswith(UNRANKED)
 
 
 def _look_up(what: str, name: str, entries: Mapping[str, Value]) -> Value:

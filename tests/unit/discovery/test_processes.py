@@ -36,6 +36,15 @@ def test_the_processes_of_a_file_are_the_workers_of_a_run_of_its_own(tmp_path):
     assert [file.process for file in found(tmp_path).files] == [None, None, "10", "20"]
 
 
+def test_by_default_the_first_rank_is_shown_not_a_process_of_unknown_rank(tmp_path):
+    make(tmp_path, "merged.trace.json")
+    processes = (Process("10", "process 10"), Process("20", "rank2"), Process("9", "frontend"), Process("30", "rank1"))
+    listing = with_processes(listed(tmp_path), lambda _: processes)
+    file, choices = listing.newest(worker=None)
+    assert file.worker == "rank1"
+    assert choices == {"worker": ["rank1", "rank2", "process 10", "frontend"]}
+
+
 def test_the_names_from_before_it_was_known_find_the_first_process(tmp_path):
     make(tmp_path, "job/merged.trace.json")
     listing = found(tmp_path)
