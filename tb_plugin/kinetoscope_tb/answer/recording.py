@@ -65,7 +65,7 @@ def recording_answer(trace: Trace, views: Views, frames_of: FramesOf) -> Answer:
         window_ns=trace.window[1] - trace.window[0],
         uses_device=has_device_events(trace),
     )
-    answer = _of_snapshot(answer, views) if findings is None else _of_trace(answer, trace, findings, views)
+    answer = _of_snapshot(answer, trace, views) if findings is None else _of_trace(answer, trace, findings, views)
     losses = _losses(trace, answer.claims)
     return replace(answer, sentences={**answer.sentences, "losses": losses}) if losses else answer
 
@@ -78,11 +78,12 @@ def _losses(trace: Trace, claims: Iterable[Claim]) -> str:
     return f"Data of this recording is gone: {' '.join(words)}" if words else ""
 
 
-def _of_snapshot(answer: Answer, views: Views) -> Answer:
+def _of_snapshot(answer: Answer, trace: Trace, views: Views) -> Answer:
+    is_whole = all(diagnostic.level != "loss" for diagnostic in trace.diagnostics)
     peaks = tuple(row for row in answer.rows.get("snapshot_levels", ()) if row["what"] == "peak")
     rows = {**answer.rows, "snapshot_levels": peaks}
-    claims = tuple(_of_summary(row, views) for row in rows.pop("snapshot_summary"))
-    sentences = {"peak": _peaks(peaks)} if peaks else {}
+    claims = tuple(_of_summary(row, views, is_whole=is_whole) for row in rows.pop("snapshot_summary"))
+    sentences = {"peak": _peaks(peaks, is_whole=is_whole)} if peaks else {}
     return replace(answer, claims=claims, rows=rows, numbers=tuple(_numbers(rows)), sentences=sentences)
 
 
@@ -195,7 +196,7 @@ def not_said_of(claims: Iterable[Claim]) -> Iterator[NotSaid]:
             yield NotSaid(claim.title, claim.evidence, claim.action)
 
 
-def _of_summary(row: dict[str, Any], views: Views) -> Claim:
+def _of_summary(row: dict[str, Any], views: Views, *, is_whole: bool) -> Claim:
     """Why the last allocation of a memory snapshot failed, or who holds most memory."""
     return Claim(
         id=row["rule"],
@@ -206,7 +207,7 @@ def _of_summary(row: dict[str, Any], views: Views) -> Claim:
         saving_ns=None,
         saving_frac=None,
         confidence=row["confidence"],
-        measurement="high",
+        measurement="high" if is_whole else "low",
         cause=row["confidence"],
         culprit=Culprit(),
         view=row["view"],
@@ -317,12 +318,13 @@ def _rate(row: dict[str, Any]) -> str:
     return f"{rate}{per_token}{f' ({share} of the time is not in the recording)' if is_bound else ''}"
 
 
-def _peaks(levels: Sequence[dict[str, Any]]) -> str:
+def _peaks(levels: Sequence[dict[str, Any]], *, is_whole: bool) -> str:
     """The peak of each device of a memory snapshot, a line each."""
     lines = []
     for row in levels:
         sizes = [text.memory_size(row[f"{name}_bytes"]) for name in ("allocated", "active", "reserved")]
-        lines.append(f"Peak of device {row['device']}: {sizes[0]} allocated, {sizes[1]} active, {sizes[2]} reserved")
+        of_device = f"device {row['device']}{'' if is_whole else ', in what could be read'}"
+        lines.append(f"Peak of {of_device}: {sizes[0]} allocated, {sizes[1]} active, {sizes[2]} reserved")
     return "\n".join(lines)
 
 

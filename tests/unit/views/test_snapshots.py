@@ -1,14 +1,18 @@
 """Views of memory snapshots."""
 
+import pickle
 from random import Random
 
 import pytest
 
+from kinetoscope_tb.answer.recording import recording_answer
 from kinetoscope_tb.compare.comparison import compare
 from kinetoscope_tb.distributed.run import Member, Ranks
 from kinetoscope_tb.distributed.summary import summary as summary_of
+from kinetoscope_tb.engine.answers import cached_frames
+from kinetoscope_tb.measures.memory.snapshots import device_snapshots
 from kinetoscope_tb.reader import read_blocks
-from kinetoscope_tb.views import RUN_VIEWS, VIEWS
+from kinetoscope_tb.views import EVERY_VIEW, RUN_VIEWS, VIEWS
 from support.snapshots import GIB, MIB, START_US, Allocator, failing, frames_of, small_snapshot, trained
 
 
@@ -34,6 +38,55 @@ def test_without_a_failure_it_is_summed_up_by_its_peak():
     assert summary["rule"] == "peak"
     assert summary["title"] == "Memory peaks at 144 MiB; 64 MiB of it was allocated in `forward (job/model.py:20)`."
     assert summary["evidence"].startswith("The next holders: `forward (job/model.py:21)` 64 MiB, `")
+
+
+def cut_in_events(allocator, events):
+    """The snapshot without its end: all segments, and this many events."""
+    whole = allocator.snapshot()
+    data = pickle.dumps({"segments": whole["segments"], "device_traces": [whole["device_traces"][0][:events]]}, 4)
+    return read_blocks([data.removesuffix(b".")], path="snapshot.pickle")
+
+
+def test_of_a_snapshot_that_is_cut_the_peak_is_a_lower_bound():
+    allocator = Allocator(4 * GIB)
+    held = allocator.allocate(256 * MIB)
+    allocator.free(allocator.allocate(512 * MIB))
+    count = len(allocator.events)
+    allocator.allocate(1024 * MIB)
+    whole, cut = read_snapshot(allocator), cut_in_events(allocator, count)
+    assert device_snapshots(whole)[0].least_peak_bytes == 1280 * MIB
+    assert device_snapshots(cut)[0].least_peak_bytes == 1280 * MIB  # its levels are shifted up by 1 GiB
+    summary = first("snapshot_summary", cut)
+    assert summary["title"] == "This snapshot is cut: memory peaks at 1.25 GiB at least."
+    assert summary["evidence"].startswith("What is left peaks at 1.75 GiB, which may be too high or too low; ")
+    assert (summary["confidence"], summary["action"].partition(";")[0]) == ("low", "Record the snapshot again")
+    claim = recording_answer(cut, EVERY_VIEW, cached_frames).verdict
+    assert (claim.confidence, claim.measurement) == ("low", "low")
+    allocator.free(held)
+    assert device_snapshots(cut_in_events(allocator, count))[0].least_peak_bytes == 1024 * MIB
+
+
+def test_the_failure_in_a_snapshot_that_is_cut_is_less_certain():
+    whole = small_snapshot()
+    summary = first("snapshot_summary", cut_in_events(whole, len(whole.events)))
+    assert summary["rule"] == first("snapshot_summary", read_snapshot(whole))["rule"] != "peak"
+    assert summary["confidence"] == "low"
+    assert " This snapshot is cut: " in summary["evidence"]
+
+
+def test_a_segment_that_says_neither_device_nor_size_is_no_device_and_has_no_size():
+    segments = [{"address": -5, "total_size": "x", "blocks": []}]
+    data = pickle.dumps({"segments": segments, "device_traces": []}, 4).removesuffix(b".") + b"cos\nsystem\n."
+    trace = read_blocks([data], path="snapshot.pickle")
+    assert device_snapshots(trace) == ()
+    assert VIEWS["snapshot_segments"].frame(trace, {}).is_empty()
+    summary = first("snapshot_summary", trace)
+    title = "Only a part of this snapshot could be read, and what is left holds no memory."
+    assert (summary["title"], summary["confidence"]) == (title, "low")
+    sizes = [{"address": 0, "device": 0, "total_size": "x", "blocks": [{"size": -1, "state": "active_allocated"}]}]
+    data = pickle.dumps({"segments": sizes, "device_traces": []}, 4)
+    (snapshot,) = device_snapshots(read_blocks([data], path="snapshot.pickle"))
+    assert snapshot.levels(-1) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("view", ["run_advice", "stragglers"])

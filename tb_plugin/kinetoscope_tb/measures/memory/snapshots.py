@@ -77,6 +77,16 @@ class DeviceSnapshot:
         most = int(self.allocated_bytes.max(initial=0))
         return -1 if not self.allocated_bytes.size or self.before[0] >= most else int(self.allocated_bytes.argmax())
 
+    @property
+    def least_peak_bytes(self) -> int:
+        """The least that the peak can have been if the end of the history or some blocks at the end are missing.
+
+        All levels may then be too high or too low by the same number of bytes, but none was below 0, and what the
+        blocks say was allocated at the end.
+        """
+        levels = np.append(self.before[0], self.allocated_bytes)
+        return int(max(levels[-1], levels.max() - levels.min()))
+
     @cached_property
     def has_times(self) -> bool:
         """Whether there are events, and the snapshot says when each was."""
@@ -112,8 +122,8 @@ class DeviceSnapshot:
 
 @once_per_recording
 def device_snapshots(trace: Trace) -> tuple[DeviceSnapshot, ...]:
-    """Each device with segments or events."""
-    devices = {*trace.snapshot_events["device"].unique(), *trace.snapshot_segments["device"].unique()}
+    """Each device with segments or events; segments that don't say whose they are belong to none."""
+    devices = {*trace.snapshot_events["device"].unique(), *trace.snapshot_segments["device"].unique()} - {NONE}
     return tuple(_device(trace, device) for device in sorted(devices))
 
 
@@ -140,8 +150,9 @@ def _device(trace: Trace, device: int) -> DeviceSnapshot:
     )
     is_allocated = blocks["state"] == "active_allocated"
     is_active = is_allocated | (blocks["state"] == "active_pending_free")
-    ends = [int(blocks.filter(mask)["size"].sum()) for mask in (is_allocated, is_active)]
-    ends.append(int(segments["total_size"].sum()))
+    has_size = blocks["size"] != NONE
+    ends = [int(blocks.filter(mask & has_size)["size"].sum()) for mask in (is_allocated, is_active)]
+    ends.append(int(segments.filter(pl.col("total_size") != NONE)["total_size"].sum()))
     levels = [_levels(events, *changes, end) for changes, end in zip(_BEGINS_AND_ENDS, ends, strict=True)]
     start = levels[0][0], levels[1][0], levels[2][0]
     lives = _lives(events, blocks.filter(is_active))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from ...arrays.gather import NONE
 from ...measures.memory.snapshots import HINT, OfSnapshot
 from ...measures.recording.contents import has_snapshot
 from ...names.text import memory_size
@@ -39,7 +40,7 @@ def snapshot_layout(trace: Trace) -> pl.DataFrame:
     order = ["device", "pool", "stream", "total_size", "address"]
     segments = (
         trace.snapshot_segments.with_row_index("row")
-        .filter(pl.col("total_size") > 0)
+        .filter(pl.col("total_size") > 0, pl.col("device") != NONE)
         .sort("total_size", "row", descending=[True, False])
         .head(MOST)
         .with_columns(pool=pl.col("pool").cast(pl.String).replace("0, 0", "default").fill_null("default"))

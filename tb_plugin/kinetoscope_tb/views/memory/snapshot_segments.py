@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from ...arrays.gather import NONE
 from ...measures.memory.snapshots import HINT, OfSnapshot
 from ...measures.recording.contents import has_snapshot
 from ...pictures import Bars
@@ -38,7 +39,9 @@ class SnapshotSegments(OfSnapshot):
 def snapshot_segments(trace: Trace) -> pl.DataFrame:
     """The most unused memory first."""
     blocks = trace.snapshot_blocks.join(
-        trace.snapshot_segments.with_row_index("segment").select(
+        trace.snapshot_segments.with_row_index("segment")
+        .filter(pl.col("device") != NONE)
+        .select(
             pl.col("segment").cast(pl.Int32),
             pl.col("device").cast(pl.Int64),
             "stream",
