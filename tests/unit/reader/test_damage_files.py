@@ -3,8 +3,11 @@
 import bz2
 import contextlib
 import gzip
+import io
 import lzma
 import random
+import tarfile
+import zlib
 
 import pytest
 import zstandard
@@ -138,3 +141,43 @@ def test_an_unfinished_file_is_read_and_said_to_be_one(tmp_path):
 def test_a_file_without_anything_in_it_is_no_trace(tmp_path, data):
     with pytest.raises(NotATrace):
         of(tmp_path, "t.json", data)
+
+
+def problem(tmp_path, data, name="t.json"):
+    with pytest.raises(NotATrace) as caught:
+        of(tmp_path, name, data)
+    return str(caught.value)
+
+
+def tar_of(data):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo("t.json")
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935\nsize 12345\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        pytest.param(tar_of(b"{}"), "it is a tar archive; unpack it first.", id="tar"),
+        pytest.param(gzip.compress(tar_of(b"{}")), "it is a tar archive; unpack it first.", id="tar in gzip"),
+        pytest.param(gzip.compress(b"PK\x03\x04" + b"\0" * 99), "it is a zip archive; unpack it", id="zip in gzip"),
+        pytest.param(b"\x04\x22\x4d\x18" + b"d" * 99, "compressed with lz4, which isn't read; decompress it", id="lz4"),
+        pytest.param(zlib.compress(b"{}" * 99), "it is zlib data, which isn't read; decompress it", id="zlib"),
+        pytest.param(lzma.compress(gzip.compress(b"{}")), "compressed another time, with gzip", id="gzip in xz"),
+        pytest.param(gzip.compress(bz2.compress(b"{}")), "compressed another time, with bzip2", id="bzip2 in gzip"),
+        pytest.param(LFS, "pointer of Git LFS in place of the file. Get the file with `git lfs pull`", id="Git LFS"),
+        pytest.param(b"/annex/objects/SHA256E-s9--4d7a.json\n", "Get the file with `git annex get`", id="git-annex"),
+        pytest.param(b"\0" * 9000, " bytes are zero: perhaps it was copied before it was written", id="zeros"),
+        pytest.param(b"\0" * 4096 + text().encode(), "its first 4,096 bytes are zero", id="zeros before text"),
+        pytest.param(b"\0\1\2" + b"d" * 99, "this isn't JSON", id="a zero byte"),
+        pytest.param(b"x^2 + 1", "this isn't JSON", id="text"),
+    ],
+)
+def test_what_has_to_be_unpacked_or_fetched_first_is_named(tmp_path, data, words):
+    assert words in problem(tmp_path, data)

@@ -35,6 +35,27 @@ _EVENTS_ANYWHERE = regex(rb'"traceEvents"\s*:\s*\[')
 _BASE_ANYWHERE = regex(rb'"baseTimeNanoseconds"\s*:\s*"?(-?[0-9]{1,30})')
 _MEMORY_TIMELINE = regex(rb"\[\s*\[\s*-?\d+\s*[,\]]")  # of times, or of [time, action, bytes, category]
 _NODE_STACKS = regex(rb'\{\s*"\d{1,20}"\s*:\s*"')
+_MAGIC = {
+    b"PK\x03\x04": "a zip archive; unpack it",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it",
+    b"Rar!\x1a\x07": "a RAR archive; unpack it",
+    b"\x1f\x8b": "compressed another time, with gzip; decompress it",
+    b"\x28\xb5\x2f\xfd": "compressed another time, with zstd; decompress it",
+    b"\xfd7zXZ\0": "compressed another time, with xz; decompress it",
+    b"BZh": "compressed another time, with bzip2; decompress it",
+    b"\x04\x22\x4d\x18": "compressed with lz4, which isn't read; decompress it",
+    b"\x02\x21\x4c\x18": "compressed with lz4, which isn't read; decompress it",
+    b"\xff\x06\0\0sNaPpY": "compressed with snappy, which isn't read; decompress it",
+    b"\x1f\x9d": "compressed with compress, which isn't read; decompress it",
+    b"LZIP": "compressed with lzip, which isn't read; decompress it",
+    **dict.fromkeys((b"x\x01", b"x\x9c", b"x\xda"), "zlib data, which isn't read; decompress it"),
+}
+"""By the first bytes, what a file is that has to be unpacked first."""
+
+_HOLE = 512  # bytes: a sector of a disk, all of it zero, was never written
+_TAR, _TAR_AT = b"ustar", 257  # POSIX and GNU
+_LFS = b"version https://git-lfs.github.com/spec/"
+_ANNEX = regex(rb"[./]*(\.git/|/)annex/objects/")
 _NO_VALUE = regex(r":\s*(?=[,}\]])")
 _STRAY_COMMA = regex(r",\s*(?=[,}\]])")
 
@@ -205,6 +226,18 @@ def _not_json(path: str, start: bytes, text: bytes) -> str:
     """What a file is that isn't JSON, and what to do."""
     if not text:
         return "the file has only whitespace. Record the trace again."
+    if (archive := _archive_of(start)) is not None:
+        return f"it is {archive} first."
+    if text.startswith(_LFS):
+        return "this is a pointer of Git LFS in place of the file. Get the file with `git lfs pull`."
+    if _ANNEX.match(text):
+        return "this is a pointer of git-annex in place of the file. Get the file with `git annex get`."
+    zeros = len(start) - len(start.lstrip(b"\0"))
+    if zeros >= min(len(start), _HOLE):
+        return (
+            f"its first {zeros:,} bytes are zero: perhaps it was copied before it was written, or the machine stopped "
+            "before the data reached its disk. Copy the file again, or record again."
+        )
     if text.startswith(b"<"):
         return "this is an HTML or XML page, perhaps a login or error page saved in place of the trace."
     if start.startswith(b"\n"):
@@ -220,3 +253,10 @@ def _not_json(path: str, start: bytes, text: bytes) -> str:
     if path.endswith(".nsys-rep"):
         return "this is a report of Nsight Systems. Export it with `nsys export --type sqlite`, and open that file."
     return "this isn't JSON. A trace begins with { or [."
+
+
+def _archive_of(start: bytes) -> str | None:
+    """What a file is that has to be unpacked first, and how; None for others."""
+    if start.startswith(_TAR, _TAR_AT):
+        return "a tar archive; unpack it"
+    return next((words for magic, words in _MAGIC.items() if start.startswith(magic)), None)
