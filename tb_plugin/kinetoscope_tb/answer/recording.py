@@ -15,7 +15,7 @@ from ..arrays.gather import texts
 from ..diagnostics.diagnose import diagnose
 from ..entries import ENTRIES
 from ..measures.calls.kernel_names import labels_of_kernels
-from ..measures.recording.contents import has_device_events, has_iterations, has_snapshot
+from ..measures.recording.contents import has_device_events, has_iterations, has_snapshot, missing_part
 from ..measures.recording.left_out_steps import left_out_steps
 from ..measures.recording.usual_step import usual_step
 from ..measures.serving.request_waits import waiting_times
@@ -79,7 +79,7 @@ def _losses(trace: Trace, claims: Iterable[Claim]) -> str:
 
 
 def _of_snapshot(answer: Answer, trace: Trace, views: Views) -> Answer:
-    is_whole = all(diagnostic.level != "loss" for diagnostic in trace.diagnostics)
+    is_whole = not missing_part(trace)
     peaks = tuple(row for row in answer.rows.get("snapshot_levels", ()) if row["what"] == "peak")
     rows = {**answer.rows, "snapshot_levels": peaks}
     claims = tuple(_of_summary(row, views, is_whole=is_whole) for row in rows.pop("snapshot_summary"))

@@ -287,7 +287,7 @@ def _of_late_ranks(late: list[Claim]) -> str:
 
 
 def _without_saving_of_late_ranks(claim: Claim, late: list[Claim]) -> Claim:
-    """A claim about which nothing is to do but what is to do about late ranks: that saving is told of them."""
+    """A claim about which nothing is to do but what is to do about late ranks: that saving is a saving of theirs."""
     if not late or claim.action != _of_late_ranks(late):
         return claim
     return replace(claim, saving_ns=None, saving_frac=None, saving_low_ns=None, saving_high_ns=None)

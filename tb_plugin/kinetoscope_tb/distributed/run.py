@@ -277,7 +277,7 @@ class Ranks:
         recording_ranks = {rank for ranks in ranks_by_trace for rank in ranks or ()}
         return [rank for rank in self.absent_ranks if rank in recording_ranks]
 
-    @property
+    @cached_property
     def unreadable_ranks(self) -> dict[int, str]:
         """The ranks none of whose traces can be read, and why the first of these can't."""
         ranks = self.workers["rank"].to_list()

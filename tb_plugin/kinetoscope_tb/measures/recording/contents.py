@@ -194,3 +194,11 @@ MAY_BE_IN_CAPTURES = (has_operators, has_input_shapes, has_modules, has_rated_op
 def _calls(trace: Trace, function: str) -> bool:
     names = trace.launches["name"].unique().cast(pl.String)
     return bool(names.str.contains(function, literal=True).any())
+
+
+def missing_part(trace: Trace) -> str:
+    """That a part of a snapshot is missing, as the beginning of a sentence; empty if it is whole."""
+    rules = {diagnostic.rule for diagnostic in trace.diagnostics if diagnostic.level == "loss"}
+    if not rules:
+        return ""
+    return "This snapshot is cut" if "truncated" in rules else "Only a part of this snapshot could be read"

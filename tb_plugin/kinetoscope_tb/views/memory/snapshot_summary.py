@@ -8,8 +8,15 @@ import polars as pl
 
 from ...measures.memory.allocation_failure import Cause, failures
 from ...measures.memory.failure_text import explanation
-from ...measures.memory.snapshots import BEFORE, HINT, UNKNOWN_PLACE, DeviceSnapshot, device_snapshots, holders
-from ...measures.recording.contents import has_snapshot
+from ...measures.memory.snapshots import (
+    BEFORE,
+    HINT,
+    UNKNOWN_PLACE,
+    DeviceSnapshot,
+    device_snapshots,
+    holders,
+)
+from ...measures.recording.contents import has_snapshot, missing_part
 from ...names.python_frames import function_name
 from ...names.text import memory_size as size
 from ...names.text import percent
@@ -19,8 +26,6 @@ from ...view import Head, View
 
 _MOST_HOLDERS = 3
 _NO_MEMORY = "No device had memory reserved, and nothing was allocated."
-_PARTIAL = {"truncated": "This snapshot is cut", "refused_pickle": "Only a part of this snapshot could be read"}
-"""That some of it is missing, by the rule of the diagnostic that says where."""
 _RECORD_AGAIN = "Record the snapshot again; `kinetoscope view health` says where this one ends."
 _ORIGINS = {BEFORE: "was allocated before the history", UNKNOWN_PLACE: "has no stack"}
 _NAMES = {BEFORE: "memory from before the history", UNKNOWN_PLACE: "memory without a stack"}
@@ -44,8 +49,7 @@ def snapshot_summary(trace: Trace) -> pl.DataFrame:
     snapshots = device_snapshots(trace)
     with_failure = [snapshot for snapshot in snapshots if snapshot.failure is not None]
     with_memory = [snapshot for snapshot in snapshots if _peak_bytes(snapshot)]
-    rules = [diagnostic.rule for diagnostic in trace.diagnostics]
-    partial = next((_PARTIAL[rule] for rule in rules if rule in _PARTIAL), "")
+    partial = missing_part(trace)
     if with_failure:
         row = _failure(trace, max(with_failure, key=_time_of_failure), partial)
     elif with_memory:

@@ -35,7 +35,7 @@ class Advice(Table):
     saving_ns = Column(
         DURATION,
         "Upper bound on the saving per step, over the complete steps after warm-up (in the whole recording if no steps "
-        "were marked); missing if it isn't about time, or if it is told of a rank that others wait for. Where the "
+        "were marked); missing if it isn't about time, or if a late rank's row has it. Where the "
         "recorder timed steps without the profiler, it is of such a step. Savings may overlap, so they don't add up.",
         adds_up=False,
     )
